@@ -1,0 +1,120 @@
+// The model as it passes from reader to writer: lazy tensors, typed metadata, findings, side files.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "wconv/tensor.h"
+
+namespace wconv {
+
+// Types of metadata values; the numbers are GGUF's (gguf_metadata_value_type).
+enum class MetaType : std::uint8_t {
+  kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64
+};
+std::string_view meta_type_name(MetaType type);  // "u32", "string", "array"
+bool meta_type_from_name(std::string_view name, MetaType& out);
+
+struct MetaValue;
+
+// `values` holds the alternative that `element` says: unsigned and bool in uint64, signed in int64, floats in
+// double, strings, or nested arrays.
+struct MetaArray {
+  MetaType element = MetaType::kU8;
+  std::variant<std::vector<std::uint64_t>, std::vector<std::int64_t>, std::vector<double>,
+               std::vector<std::string>, std::vector<MetaArray>>
+      values;
+  std::size_t size() const;
+};
+
+// Unsigned and bool in uint64_t, signed in int64_t, F32 and F64 in double. Strings are bytes; not always UTF-8.
+struct MetaValue {
+  MetaType type = MetaType::kString;
+  std::variant<std::uint64_t, std::int64_t, double, std::string, MetaArray> value;
+
+  static MetaValue string(std::string text);
+  static MetaValue u32(std::uint32_t number);
+  static MetaValue u64(std::uint64_t number);
+  static MetaValue i64(std::int64_t number);
+  static MetaValue f64(double number);
+  static MetaValue boolean(bool flag);
+  const std::string* as_string() const { return std::get_if<std::string>(&value); }
+  bool as_unsigned(std::uint64_t& out) const;  // any non-negative integer type
+};
+
+// Ordered as in the source; keys are unique.
+class Metadata {
+ public:
+  using Entry = std::pair<std::string, MetaValue>;
+  const MetaValue* find(std::string_view key) const;
+  void set(std::string_view key, MetaValue value);  // replaces in place, else appends
+  void append(std::string key, MetaValue value) { entries_.emplace_back(std::move(key), std::move(value)); }
+  bool erase(std::string_view key);
+  bool empty() const { return entries_.empty(); }
+  std::size_t size() const { return entries_.size(); }
+  auto begin() const { return entries_.begin(); }
+  auto end() const { return entries_.end(); }
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+// Metadata for containers that hold only text (safetensors, .pth): strings stay as they are, other values become
+// JSON text, and one more entry, "wconv.types", remembers their types. The two functions are each other's inverse.
+// Strings that aren't UTF-8 are kept as JSON arrays of bytes.
+std::vector<std::pair<std::string, std::string>> metadata_to_text(const Metadata& metadata);
+Metadata metadata_from_text(const std::vector<std::pair<std::string, std::string>>& text);
+// JSON text of one value: integers exact, non-finite floats as strings, bytes that are not UTF-8 replaced.
+std::string metadata_json(const MetaValue& value);
+
+enum class Severity { kNote, kWarning, kDanger };
+std::string_view severity_name(Severity severity);
+
+// Something a person should know that doesn't stop the work. `code` is stable: "stale-index".
+struct Finding {
+  Severity severity;
+  std::string code;
+  std::string message;
+};
+
+struct SourceFile {
+  std::string path;  // as the user gave it, or joined to the folder the user gave
+  std::uint64_t bytes = 0;
+  std::shared_ptr<const File> file;
+};
+
+// A file beside the weights that belongs to the model: config.json, tokenizer.json, …
+struct SideFile {
+  std::string name;  // within the model's folder
+  std::shared_ptr<const File> file;
+};
+
+// A range of a source file that carries its own CRC-32 (a zip record). The engine and verify check it whenever
+// they read weights.
+struct RecordCheck {
+  FileRange range;
+  std::uint32_t crc32 = 0;
+  std::string record;  // its name, for the message
+};
+
+struct Model {
+  std::string format;        // reader's name: "safetensors"
+  std::string path;          // as the user gave it
+  std::string architecture;  // "qwen2"; empty when unknown
+  std::vector<SourceFile> files;
+  std::vector<Tensor> tensors;  // in the source's order; names are unique
+  Metadata metadata;
+  std::vector<Finding> findings;
+  std::vector<SideFile> side_files;
+  std::vector<RecordCheck> checks;
+};
+
+// Index of the tensor with that name, or -1.
+std::ptrdiff_t find_tensor(const Model& model, std::string_view name);
+
+}  // namespace wconv

@@ -1,0 +1,48 @@
+// Passes: Model in, Model out. A pass computes nothing; it wraps tensors in lazy ones and records a Transform.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "wconv/model.h"
+
+namespace wconv {
+
+// Matches a whole tensor name: '*' any run (dots too), '?' one character, [abc] a set.
+bool glob_match(std::string_view pattern, std::string_view name);
+
+// Keeps the tensors that match any of `include` (all, when empty) and none of `exclude`. A pattern that matches
+// nothing is Error(kUsage), with the nearest name.
+Model select_tensors(Model model, const std::vector<std::string>& include, const std::vector<std::string>& exclude);
+
+struct RenameRules {
+  std::vector<std::string> strip_prefixes;                         // in this order
+  std::vector<std::pair<std::string, std::string>> replacements;   // PCRE2 regular expression, replacement ($1)
+};
+// Two tensors that get one name are Error(kUsage) that names all three. A rule that changes nothing is a warning.
+Model rename_tensors(Model model, const RenameRules& rules);
+
+enum class OnOverflow { kError, kSaturate, kInfinity };
+
+struct CastRules {
+  std::optional<DType> dtype;                              // for every floating-point tensor
+  std::vector<std::pair<std::string, DType>> tensor_dtype;  // glob → type; the last that matches wins
+  OnOverflow on_overflow = OnOverflow::kError;
+};
+// Rounds to nearest, ties to even; NaN stays NaN. Casts between floats, and between integers where values fit.
+Model cast_tensors(Model model, const CastRules& rules);
+
+// After the data has been read: throws Error(kUnsupported) that lists every tensor with overflow under kError;
+// returns warnings otherwise.
+std::vector<Finding> overflow_findings(const Model& model, OnOverflow on_overflow);
+
+// --set KEY=VALUE (the type as the key has it, else guessed; or KEY:u32=7), --set-file KEY=PATH, --unset KEY.
+struct MetadataEdits {
+  std::vector<std::string> set, set_file, unset;
+};
+Model edit_metadata(Model model, const MetadataEdits& edits);
+
+}  // namespace wconv

@@ -1,0 +1,110 @@
+#include "wconv/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "wconv/error.h"
+
+namespace wconv {
+namespace {
+
+std::int64_t nanoseconds(const timespec& time) { return time.tv_sec * 1'000'000'000LL + time.tv_nsec; }
+
+std::string_view kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+struct stat status_of(int descriptor, const std::string& path) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) throw Error(ErrorCode::kIo, std::strerror(errno)).in_file(path);
+  return status;
+}
+
+}  // namespace
+
+std::shared_ptr<const File> File::from_descriptor(std::string path, int descriptor) {
+  std::shared_ptr<File> file(new File);
+  file->path_ = std::move(path);
+  file->descriptor_ = descriptor;
+  const struct stat status = status_of(descriptor, file->path_);
+  file->size_ = static_cast<std::uint64_t>(status.st_size);
+  file->mtime_ns_ = nanoseconds(status.st_mtim);
+  return file;
+}
+
+std::shared_ptr<const File> File::open(const std::string& path) {
+  if (path.find('\0') != std::string::npos) throw Error(ErrorCode::kUsage, "a path cannot hold a NUL byte").in_file(path);
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (descriptor < 0) {
+    const int error = errno;
+    const bool missing = error == ENOENT || error == ENOTDIR;
+    throw Error(missing ? ErrorCode::kMissing : ErrorCode::kIo, missing ? "no such file" : std::strerror(error))
+        .in_file(path);
+  }
+  auto file = from_descriptor(path, descriptor);
+  const struct stat status = status_of(descriptor, path);
+  if (!S_ISREG(status.st_mode)) {
+    fail(ErrorCode::kUsage, "{}: is {}; a model is a regular file or a folder that holds one", path,
+         kind_of(status.st_mode));
+  }
+  return file;
+}
+
+std::shared_ptr<const File> File::from_bytes(std::string path, std::span<const std::byte> bytes) {
+  std::shared_ptr<File> file(new File);
+  file->path_ = std::move(path);
+  file->size_ = bytes.size();
+  file->bytes_.assign(bytes.begin(), bytes.end());
+  return file;
+}
+
+File::~File() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void File::read(std::uint64_t offset, std::span<std::byte> out) const {
+  if (descriptor_ < 0) {
+    if (offset > size_ || out.size() > size_ - offset) {
+      throw Error(ErrorCode::kIo, "read past the end").in_file(path_).at(offset);
+    }
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+    return;
+  }
+  while (!out.empty()) {
+    const std::size_t size = std::min<std::size_t>(out.size(), std::size_t{1} << 30);
+    const ssize_t got = ::pread(descriptor_, out.data(), size, static_cast<off_t>(offset));
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      throw Error(ErrorCode::kIo, fmt::format("cannot read: {}", std::strerror(errno))).in_file(path_).at(offset);
+    }
+    if (got == 0) {
+      throw Error(ErrorCode::kIo, fmt::format("the file ended here, but had {} bytes when it was opened: it was "
+                                              "changed during the run",
+                                              size_))
+          .in_file(path_)
+          .at(offset);
+    }
+    offset += static_cast<std::uint64_t>(got);
+    out = out.subspan(static_cast<std::size_t>(got));
+  }
+}
+
+void File::check_unchanged() const {
+  if (descriptor_ < 0) return;
+  const struct stat status = status_of(descriptor_, path_);
+  if (static_cast<std::uint64_t>(status.st_size) != size_ || nanoseconds(status.st_mtim) != mtime_ns_) {
+    throw Error(ErrorCode::kIo, fmt::format("was changed during the run ({} bytes at the start, {} now)", size_,
+                                            status.st_size))
+        .in_file(path_);
+  }
+}
+
+}  // namespace wconv

@@ -1,0 +1,312 @@
+// Runs a layout: tasks in ascending order on all threads, each in a bounded buffer.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <thread>
+#include <unordered_map>
+
+#include "engine/ordered_hasher.h"
+#include "engine/records.h"
+#include "engine/tiles.h"
+#include "wconv/engine.h"
+#include "wconv/error.h"
+#include "wconv/file.h"
+
+namespace wconv {
+namespace engine {
+namespace {
+
+// SHA-256 of each tensor. Most lie in one tile and are hashed at once; only those that span tiles keep a state.
+class TensorDigests {
+ public:
+  void feed(std::size_t tensor, std::uint64_t tensor_bytes, std::uint64_t offset, std::span<std::byte> bytes,
+            const Buffer& owner) {
+    if (bytes.size() == tensor_bytes) {
+      Sha256 sha;
+      sha.update(bytes);
+      const std::lock_guard lock(mutex_);
+      whole_[tensor] = sha.hex();
+      return;
+    }
+    OrderedHasher* hasher = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      auto& entry = spanning_[tensor];
+      if (!entry) entry = std::make_unique<OrderedHasher>(true);
+      hasher = entry.get();
+    }
+    hasher->feed(offset, bytes, owner);
+  }
+
+  // After everything was fed.
+  std::unordered_map<std::size_t, std::string> take() {
+    for (auto& [tensor, hasher] : spanning_) whole_[tensor] = hasher->hex();
+    return std::move(whole_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::size_t, std::string> whole_;
+  std::unordered_map<std::size_t, std::unique_ptr<OrderedHasher>> spanning_;
+};
+
+struct OpenFile {
+  const OutputFile* plan = nullptr;
+  int descriptor = -1;
+  std::unique_ptr<OrderedHasher> order;                         // with hashing or CRC slots
+  std::unordered_map<std::size_t, std::unique_ptr<PartialCrc>> crcs;  // by piece
+};
+
+void write_all(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes, const std::string& name) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      throw Error(ErrorCode::kIo, fmt::format("cannot write: {}", std::strerror(errno))).in_file(name).at(offset);
+    }
+    offset += static_cast<std::uint64_t>(written);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+class Run {
+ public:
+  Run(const Model& model, const Layout& layout, Output& output, const EngineOptions& options)
+      : model_(model), layout_(layout), options_(options), budget_(plan_budget(layout, options)),
+        pool_(budget_.buffers, budget_.tile_bytes), inputs_(input_files(model)), check_crcs_(model.checks.size()) {
+    tasks_ = interleave(output_tasks(model, layout, options.hash, budget_.tile_bytes),
+                        scan_tasks(model, options.hash, budget_.tile_bytes));
+    for (const OutputFile& file : layout.files) {
+      total_bytes_ += file.size;
+      open(file, output.create(file.name, file.size));
+    }
+    for (std::size_t i = 0; i < inputs_.size(); ++i) input_hashes_.push_back(std::make_unique<OrderedHasher>(options.hash));
+  }
+
+  EngineResult run() {
+    std::vector<std::jthread> others;
+    for (unsigned t = 1; t < std::min<std::size_t>(budget_.threads, tasks_.size()); ++t) {
+      others.emplace_back([this] { work(); });
+    }
+    work();
+    others.clear();
+    if (error_) std::rethrow_exception(error_);
+    for (std::size_t c = 0; c < check_crcs_.size(); ++c) require_crc(model_.checks[c], check_crcs_[c].value());
+    for (const auto& file : inputs_) file->check_unchanged();
+    return result();
+  }
+
+ private:
+  void open(const OutputFile& plan, int descriptor) {
+    OpenFile file;
+    file.plan = &plan;
+    file.descriptor = descriptor;
+    bool slots = false;
+    for (std::size_t p = 0; p < plan.pieces.size(); ++p) {
+      const auto* tensor = std::get_if<TensorPiece>(&plan.pieces[p].content);
+      if (tensor && tensor->want_crc32) file.crcs.emplace(p, std::make_unique<PartialCrc>());
+      slots = slots || std::holds_alternative<Crc32Piece>(plan.pieces[p].content);
+    }
+    const std::size_t index = files_.size();
+    if (options_.hash || slots) {
+      file.order = std::make_unique<OrderedHasher>(
+          options_.hash, [this, index](std::uint64_t begin, std::span<std::byte> bytes) { fill_slots(index, begin, bytes); });
+    }
+    files_.push_back(std::move(file));
+  }
+
+  void work() {
+    while (true) {
+      Buffer buffer = pool_.take();
+      if (!buffer) return;
+      const std::size_t index = next_.fetch_add(1);
+      if (index >= tasks_.size()) return;
+      try {
+        if (options_.interrupted && options_.interrupted->load()) fail(ErrorCode::kInterrupted, "interrupted");
+        perform(tasks_[index], std::move(buffer));
+      } catch (...) {
+        const std::lock_guard lock(mutex_);
+        if (index <= error_index_) {
+          error_index_ = index;
+          error_ = std::current_exception();
+        }
+        pool_.stop();
+        return;
+      }
+    }
+  }
+
+  void perform(const Task& task, Buffer buffer) {
+    if (task.kind == TaskKind::kScan) return scan(task, std::move(buffer));
+    if (task.kind == TaskKind::kKernelCopy) {
+      buffer = kernel_copy(task, std::move(buffer));
+    } else {
+      assemble(task, std::move(buffer));
+    }
+    // Starting the write-back now keeps the disk busy while later tiles are computed; the final sync then waits less.
+    ::sync_file_range(files_[task.file].descriptor, static_cast<off_t>(task.begin),
+                      static_cast<off_t>(task.end - task.begin), SYNC_FILE_RANGE_WRITE);
+    const std::lock_guard lock(mutex_);
+    done_bytes_ += task.end - task.begin;
+    if (options_.progress) options_.progress(done_bytes_, total_bytes_);
+  }
+
+  void assemble(const Task& task, Buffer buffer) {
+    OpenFile& file = files_[task.file];
+    buffer->assign(task.end - task.begin, std::byte{0});
+    const auto& pieces = file.plan->pieces;
+    for (std::size_t p = task.piece; p < pieces.size() && pieces[p].offset < task.end; ++p) {
+      fill(file, p, task, buffer);
+    }
+    if (!task.has_crc_slots) write_all(file.descriptor, task.begin, *buffer, file.plan->name);
+    const std::span<std::byte> bytes(*buffer);
+    if (file.order) file.order->feed(task.begin, bytes, std::move(buffer));
+  }
+
+  // The part of piece p that lies in the tile.
+  void fill(OpenFile& file, std::size_t p, const Task& task, const Buffer& buffer) {
+    const Piece& piece = file.plan->pieces[p];
+    const auto part = [&](std::uint64_t size) -> std::pair<std::uint64_t, std::span<std::byte>> {
+      const std::uint64_t begin = std::max(piece.offset, task.begin), end = std::min(piece.offset + size, task.end);
+      if (begin >= end) return {0, {}};
+      return {begin - piece.offset, std::span(*buffer).subspan(begin - task.begin, end - begin)};
+    };
+    if (const auto* literal = std::get_if<LiteralPiece>(&piece.content)) {
+      const auto [offset, out] = part(literal->bytes.size());
+      std::copy_n(literal->bytes.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+    } else if (const auto* range = std::get_if<FilePiece>(&piece.content)) {
+      const auto [offset, out] = part(range->range.size);
+      if (!out.empty()) range->range.file->read(range->range.offset + offset, out);
+    } else if (const auto* content = std::get_if<TensorPiece>(&piece.content)) {
+      const auto [offset, out] = part(content->size);
+      if (!out.empty()) fill_tensor(file, p, *content, offset, out, buffer);
+    }
+  }
+
+  void fill_tensor(OpenFile& file, std::size_t p, const TensorPiece& piece, std::uint64_t offset,
+                   std::span<std::byte> out, const Buffer& buffer) {
+    const Tensor& tensor = model_.tensors[piece.tensor];
+    try {
+      tensor.data->read(offset, out);
+    } catch (Error& error) {
+      throw error.in_tensor(tensor.info.name);
+    }
+    if (piece.want_crc32) file.crcs.at(p)->add(offset, crc32(0, out), out.size());
+    if (options_.hash) tensor_digests_.feed(piece.tensor, piece.size, offset, out, buffer);
+  }
+
+  // The file's bytes in order: by now the CRCs of everything before `begin` are known.
+  void fill_slots(std::size_t index, std::uint64_t begin, std::span<std::byte> bytes) {
+    OpenFile& file = files_[index];
+    const auto& pieces = file.plan->pieces;
+    auto piece = std::lower_bound(pieces.begin(), pieces.end(), begin,
+                                  [](const Piece& p, std::uint64_t offset) { return p.offset < offset; });
+    bool filled = false;
+    for (; piece != pieces.end() && piece->offset < begin + bytes.size(); ++piece) {
+      const auto* slot = std::get_if<Crc32Piece>(&piece->content);
+      if (!slot) continue;
+      const std::uint32_t crc = file.crcs.at(slot->piece)->value();
+      for (std::size_t i = 0; i < 4; ++i) bytes[piece->offset - begin + i] = static_cast<std::byte>(crc >> (8 * i));
+      filled = true;
+    }
+    if (filled) write_all(file.descriptor, begin, bytes, file.plan->name);
+  }
+
+  // Returns the buffer. Falls back to reading and writing where the kernel can't copy between the two files.
+  Buffer kernel_copy(const Task& task, Buffer buffer) {
+    OpenFile& file = files_[task.file];
+    const Piece& piece = file.plan->pieces[task.piece];
+    const auto* tensor = std::get_if<TensorPiece>(&piece.content);
+    const FileRange range = tensor ? *model_.tensors[tensor->tensor].data->file_range()
+                                   : std::get<FilePiece>(piece.content).range;
+    off_t from = static_cast<off_t>(range.offset + (task.begin - piece.offset)), to = static_cast<off_t>(task.begin);
+    std::uint64_t left = task.end - task.begin;
+    while (left > 0 && !no_kernel_copy_.load(std::memory_order_relaxed)) {
+      const ssize_t copied = ::copy_file_range(range.file->descriptor(), &from, file.descriptor, &to, left, 0);
+      if (copied > 0) {
+        left -= static_cast<std::uint64_t>(copied);
+      } else if (copied < 0 && (errno == EIO || errno == ENOSPC)) {
+        throw Error(ErrorCode::kIo, fmt::format("cannot write: {}", std::strerror(errno))).in_file(file.plan->name);
+      } else if (copied == 0 || errno != EINTR) {
+        no_kernel_copy_ = true;  // the file system can't; a file that has shrunk is found by the reads below
+      }
+    }
+    while (left > 0) {
+      buffer->resize(std::min(left, budget_.tile_bytes));
+      range.file->read(static_cast<std::uint64_t>(from), *buffer);
+      write_all(file.descriptor, static_cast<std::uint64_t>(to), *buffer, file.plan->name);
+      from += static_cast<off_t>(buffer->size());
+      to += static_cast<off_t>(buffer->size());
+      left -= buffer->size();
+    }
+    return buffer;
+  }
+
+  void scan(const Task& task, Buffer buffer) {
+    const auto& input = inputs_[task.file];
+    buffer->resize(task.end - task.begin);
+    input->read(task.begin, *buffer);
+    const std::span<std::byte> bytes(*buffer);
+    for (std::size_t c = 0; c < model_.checks.size(); ++c) {
+      const FileRange& range = model_.checks[c].range;
+      const std::uint64_t begin = std::max(range.offset, task.begin), end = std::min(range.offset + range.size, task.end);
+      if (range.file != input || begin >= end) continue;
+      check_crcs_[c].add(begin, crc32(0, bytes.subspan(begin - task.begin, end - begin)), end - begin);
+    }
+    if (options_.hash) input_hashes_[task.file]->feed(task.begin, bytes, std::move(buffer));
+  }
+
+  EngineResult result() {
+    EngineResult result;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      result.inputs.push_back({inputs_[i]->path(), inputs_[i]->size(), input_hashes_[i]->hex()});
+    }
+    for (OpenFile& file : files_) {
+      result.outputs.push_back({file.plan->name, file.plan->size, file.order ? file.order->hex() : std::string()});
+    }
+    std::unordered_map<const TensorData*, std::string> digests;
+    for (auto& [tensor, hex] : tensor_digests_.take()) digests[model_.tensors[tensor].data.get()] = std::move(hex);
+    for (const Tensor& tensor : model_.tensors) {
+      TensorRecord record;
+      if (options_.hash) {
+        const auto known = digests.find(tensor.data.get());
+        record.sha256 = known == digests.end() ? Sha256().hex() : known->second;  // no piece: a tensor without bytes
+      }
+      record.overflow = tensor.data->overflow();
+      result.tensors.push_back(std::move(record));
+    }
+    return result;
+  }
+
+  const Model& model_;
+  const Layout& layout_;
+  const EngineOptions& options_;
+  Budget budget_;
+  BufferPool pool_;
+  std::vector<std::shared_ptr<const File>> inputs_;
+  std::vector<std::unique_ptr<OrderedHasher>> input_hashes_;
+  std::vector<PartialCrc> check_crcs_;
+  std::vector<OpenFile> files_;
+  TensorDigests tensor_digests_;
+  std::vector<Task> tasks_;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<bool> no_kernel_copy_{false};
+  std::mutex mutex_;  // guards what follows
+  std::exception_ptr error_;
+  std::size_t error_index_ = ~std::size_t{0};
+  std::uint64_t done_bytes_ = 0, total_bytes_ = 0;
+};
+
+}  // namespace
+}  // namespace engine
+
+EngineResult execute(const Model& model, const Layout& layout, Output& output, const EngineOptions& options) {
+  return engine::Run(model, layout, output, options).run();
+}
+
+}  // namespace wconv

@@ -1,0 +1,62 @@
+// Hashing in file order what is produced out of order.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/hash.h"
+
+namespace wconv::engine {
+
+// A fixed set of tile buffers. `take` waits until one is free; returns null after stop().
+class BufferPool {
+ public:
+  BufferPool(std::size_t count, std::uint64_t bytes);
+  std::shared_ptr<std::vector<std::byte>> take();
+  void stop();
+
+ private:
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable freed;
+    std::vector<std::unique_ptr<std::vector<std::byte>>> free;
+    bool stopped = false;
+  };
+  std::shared_ptr<Shared> shared_;
+};
+
+using Buffer = std::shared_ptr<std::vector<std::byte>>;
+
+// SHA-256 of ranges that any thread may feed in any order. A range that comes early is kept (with its buffer) until its
+// turn; whoever closes the gap hashes all that follows, so no thread waits for another.
+class OrderedHasher {
+ public:
+  // Called in file order, one range at a time, before the range is hashed; may change the bytes.
+  using OnTurn = std::function<void(std::uint64_t begin, std::span<std::byte> bytes)>;
+
+  explicit OrderedHasher(bool hash, OnTurn on_turn = nullptr) : hash_(hash), on_turn_(std::move(on_turn)) {}
+  void feed(std::uint64_t begin, std::span<std::byte> bytes, Buffer owner);
+  std::string hex();  // after everything was fed; empty when not hashing
+
+ private:
+  struct Item {
+    std::span<std::byte> bytes;
+    Buffer owner;
+  };
+  std::mutex mutex_;
+  std::map<std::uint64_t, Item> waiting_;
+  std::uint64_t next_ = 0;
+  bool busy_ = false, hash_;
+  OnTurn on_turn_;
+  Sha256 sha_;
+};
+
+}  // namespace wconv::engine

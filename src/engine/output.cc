@@ -1,0 +1,288 @@
+// Outputs are made beside their place, locked, synced and renamed.
+//
+// The temporary is ".NAME.wconv-tmp": its lock tells two runs on one output apart, and a run that was killed leaves at
+// most this one file or folder, which the next run takes over.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "wconv/engine.h"
+#include "wconv/error.h"
+
+namespace wconv {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail_errno(const std::string& path, std::string_view doing, int error = errno) {
+  throw Error(ErrorCode::kIo, fmt::format("cannot {}: {}", doing, std::strerror(error))).in_file(path);
+}
+
+std::string temporary_path(const std::string& path) {
+  const fs::path whole(path);
+  return (whole.parent_path() / ("." + whole.filename().string() + ".wconv-tmp")).string();
+}
+
+bool exists(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0;
+}
+
+bool is_folder(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+// Opens (creating) and locks the temporary. When another run renamed or removed it between open and lock, tries again.
+int open_locked(const std::string& path, bool folder, const std::string& output) {
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    if (folder && ::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) fail_errno(output, "create it");
+    const int flags = folder ? O_RDONLY | O_DIRECTORY : O_RDWR | O_CREAT | O_NONBLOCK;
+    const int descriptor = ::open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (descriptor < 0 && errno == ENOENT && folder) continue;
+    if (descriptor < 0) fail_errno(output, "create its temporary " + path);
+    if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+      const int error = errno;
+      ::close(descriptor);
+      if (error != EWOULDBLOCK) fail_errno(output, "lock its temporary", error);
+      throw Error(ErrorCode::kBusy, "another run is writing this output; try again when it has ended").in_file(output);
+    }
+    struct stat opened {}, named {};
+    const bool same = ::fstat(descriptor, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+                      opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+    if (same && !folder && !S_ISREG(opened.st_mode)) {
+      ::close(descriptor);
+      throw Error(ErrorCode::kIo, fmt::format("{} is in the way and is no regular file", path)).in_file(output);
+    }
+    if (same) return descriptor;
+    ::close(descriptor);
+  }
+  throw Error(ErrorCode::kBusy, "other runs keep replacing this output").in_file(output);
+}
+
+void sync_folder(const std::string& path) {
+  const int descriptor = ::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;  // no permission to read it: the rename itself has happened
+  const int result = ::fsync(descriptor);
+  const int error = errno;
+  ::close(descriptor);
+  if (result != 0 && error != EINVAL && error != EROFS) fail_errno(path, "sync the folder", error);
+}
+
+// A folder may be replaced when it is empty or clearly holds a model and nothing else.
+void check_replaceable_folder(const std::string& path, bool force) {
+  bool empty = true, weights = false;
+  for (const auto& entry : fs::directory_iterator(path)) {
+    empty = false;
+    const std::string extension = entry.path().extension().string();
+    weights = weights || extension == ".safetensors" || extension == ".bin" || extension == ".gguf" ||
+              extension == ".onnx" || entry.path().filename() == "wconv.json";
+    if (entry.is_directory() && !entry.is_symlink()) {
+      fail(ErrorCode::kUsage, "{}: exists and holds the folder {}; wconv replaces only folders that hold a model's files",
+           path, entry.path().filename().string());
+    }
+  }
+  if (empty) return;
+  if (!force) fail(ErrorCode::kUsage, "{}: exists; --force replaces it", path);
+  if (!weights) {
+    fail(ErrorCode::kUsage, "{}: exists and holds no weights; wconv replaces only folders that hold a model's files", path);
+  }
+}
+
+void check_target(const std::string& path, bool folder, bool force) {
+  const bool directory = is_folder(path);
+  if (folder && directory) return check_replaceable_folder(path, force);
+  if (directory) fail(ErrorCode::kUsage, "{}: is a folder; the output is a file", path);
+  if (!exists(path)) return;
+  if (!force) fail(ErrorCode::kUsage, "{}: exists; --force replaces it", path);
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode)) {
+    fail(ErrorCode::kUsage, "{}: is neither a regular file nor a link; wconv does not replace it", path);
+  }
+}
+
+void allocate(int descriptor, std::uint64_t size, const std::string& path) {
+  if (::ftruncate(descriptor, 0) != 0) fail_errno(path, "truncate it");
+  if (size == 0) return;
+  int result = 0;
+  do {
+    result = ::fallocate(descriptor, 0, 0, static_cast<off_t>(size));
+  } while (result != 0 && errno == EINTR);
+  if (result != 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) result = ::ftruncate(descriptor, static_cast<off_t>(size));
+  if (result == 0) return;
+  const int error = errno;
+  struct statvfs disk {};
+  if (error == ENOSPC && ::fstatvfs(descriptor, &disk) == 0) {
+    throw Error(ErrorCode::kIo, fmt::format("the disk is full: it needs {} bytes, {} are free", size,
+                                            std::uint64_t{disk.f_bavail} * disk.f_frsize))
+        .in_file(path);
+  }
+  fail_errno(path, fmt::format("allocate {} bytes", size), error);
+}
+
+}  // namespace
+
+struct Output::State {
+  struct Item {
+    std::string final_path, temporary;
+    int descriptor = -1;
+    bool renamed = false, replaced = false;
+  };
+  std::string path, parent, lock_path;
+  bool folder = false, force = false, committed = false;
+  int lock = -1;
+  std::vector<Item> items;
+
+  void rename_into_place(const std::string& from, const std::string& to) {
+    if (force) {
+      if (::rename(from.c_str(), to.c_str()) != 0) fail_errno(to, "rename its temporary");
+      return;
+    }
+    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return;
+    if (errno == EINVAL || errno == ENOSYS) {  // the file system cannot say "only if absent"
+      if (!exists(to) && ::rename(from.c_str(), to.c_str()) == 0) return;
+      if (exists(to)) errno = EEXIST;
+    }
+    if (errno != EEXIST && errno != ENOTEMPTY) fail_errno(to, "rename its temporary");
+    throw Error(ErrorCode::kBusy, "appeared while this run was making it; it was left alone").in_file(to);
+  }
+
+  void commit_folder() {
+    for (Item& item : items) {
+      if (::fsync(item.descriptor) != 0) fail_errno(item.final_path, "sync it");
+    }
+    if (::fsync(lock) != 0) fail_errno(path, "sync the folder");
+    if (!is_folder(path)) {
+      rename_into_place(lock_path, path);
+    } else if (::rename(lock_path.c_str(), path.c_str()) != 0) {  // works where the old folder is empty
+      check_replaceable_folder(path, force);
+      if (::renameat2(AT_FDCWD, lock_path.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0) {
+        fail_errno(path, "exchange it with the new folder");
+      }
+      std::error_code ignored;
+      fs::remove_all(lock_path, ignored);
+    }
+    committed = true;
+    sync_folder(parent);
+  }
+
+  void commit_files() {
+    for (Item& item : items) {
+      struct stat old {};
+      if (::lstat(item.final_path.c_str(), &old) == 0 && S_ISREG(old.st_mode)) {
+        item.replaced = true;
+        if (::fchmod(item.descriptor, old.st_mode & 07777) != 0) fail_errno(item.final_path, "keep its mode");
+      }
+      if (::fsync(item.descriptor) != 0) fail_errno(item.final_path, "sync it");
+    }
+    for (Item& item : items) {
+      rename_into_place(item.temporary, item.final_path);
+      item.renamed = true;
+    }
+    committed = true;
+    if (items.empty() || items.back().temporary != lock_path) ::unlink(lock_path.c_str());
+    sync_folder(parent);
+  }
+
+  void discard() {
+    for (const Item& item : items) {
+      const bool ours = item.renamed && !item.replaced;  // part of a set that did not become whole
+      if (!folder) ::unlink(ours ? item.final_path.c_str() : item.temporary.c_str());
+    }
+    if (lock < 0) return;
+    std::error_code ignored;
+    if (folder) {
+      fs::remove_all(lock_path, ignored);
+    } else {
+      ::unlink(lock_path.c_str());
+    }
+  }
+};
+
+Output::Output(std::string path, bool folder, bool force) : state_(std::make_unique<State>()) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  const fs::path whole(path);
+  if (path.empty() || whole.filename() == "." || whole.filename() == ".." || path.find('\0') != std::string::npos) {
+    fail(ErrorCode::kUsage, "'{}' is no name for an output", path);
+  }
+  state_->path = path;
+  state_->parent = whole.parent_path().string();
+  state_->folder = folder;
+  state_->force = force;
+  if (!state_->parent.empty() && !fs::is_directory(state_->parent)) {
+    fail(ErrorCode::kUsage, "{}: the folder {} does not exist", path, state_->parent);
+  }
+  check_target(path, folder, force);
+  state_->lock_path = temporary_path(path);
+  state_->lock = open_locked(state_->lock_path, folder, path);
+  try {
+    check_target(path, folder, force);  // another run may have finished in between
+    if (folder) {
+      for (const auto& stale : fs::directory_iterator(state_->lock_path)) fs::remove_all(stale.path());
+    }
+  } catch (...) {
+    state_->discard();
+    ::close(state_->lock);
+    throw;
+  }
+}
+
+Output::~Output() {
+  if (!state_->committed) state_->discard();
+  for (const State::Item& item : state_->items) {
+    if (item.descriptor != state_->lock) ::close(item.descriptor);
+  }
+  if (state_->lock >= 0) ::close(state_->lock);
+}
+
+int Output::create(const std::string& name, std::uint64_t size) {
+  State& state = *state_;
+  State::Item item;
+  if (state.folder) {
+    item.final_path = state.path + "/" + name;
+    item.temporary = state.lock_path + "/" + name;
+    item.descriptor = ::open(item.temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (item.descriptor < 0) fail_errno(item.final_path, "create it");
+  } else {
+    item.final_path = (fs::path(state.parent) / name).string();
+    item.temporary = temporary_path(item.final_path);
+    if (item.temporary == state.lock_path) {
+      item.descriptor = state.lock;
+    } else {
+      check_target(item.final_path, false, state.force);
+      item.descriptor = open_locked(item.temporary, false, item.final_path);
+    }
+  }
+  state.items.push_back(item);
+  allocate(item.descriptor, size, item.final_path);
+  return item.descriptor;
+}
+
+void Output::add(const std::string& name, std::string_view text) {
+  const int descriptor = create(name, text.size());
+  std::rotate(state_->items.begin(), state_->items.end() - 1, state_->items.end());
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t written = ::pwrite(descriptor, text.data() + done, text.size() - done, static_cast<off_t>(done));
+    if (written < 0 && errno != EINTR) fail_errno(state_->items.front().final_path, "write");
+    if (written > 0) done += static_cast<std::size_t>(written);
+  }
+}
+
+void Output::commit() {
+  if (state_->folder) {
+    state_->commit_folder();
+  } else {
+    state_->commit_files();
+  }
+}
+
+}  // namespace wconv

@@ -1,0 +1,186 @@
+#include "engine/tiles.h"
+
+#include <algorithm>
+
+#include "core/threads.h"
+#include "wconv/error.h"
+#include "wconv/file.h"
+
+namespace wconv::engine {
+namespace {
+
+constexpr std::uint64_t kMiB = 1024 * 1024;
+constexpr std::uint64_t kDefaultBudget = 96 * kMiB;  // all tile buffers together
+constexpr std::uint64_t kMaxTile = 4 * kMiB, kMinTile = 64 * 1024;
+constexpr std::uint64_t kProgramMemory = 24 * kMiB;   // code, libraries, stacks, metadata of a usual model
+constexpr std::uint64_t kKernelCopyMin = kMiB, kKernelCopyTile = 32 * kMiB;
+
+std::uint64_t piece_size(const Piece& piece) {
+  if (const auto* literal = std::get_if<LiteralPiece>(&piece.content)) return literal->bytes.size();
+  if (const auto* tensor = std::get_if<TensorPiece>(&piece.content)) return tensor->size;
+  if (const auto* range = std::get_if<FilePiece>(&piece.content)) return range->range.size;
+  return 4;
+}
+
+std::uint64_t literal_bytes(const Layout& layout) {
+  std::uint64_t bytes = 0;
+  for (const OutputFile& file : layout.files) {
+    for (const Piece& piece : file.pieces) {
+      if (const auto* literal = std::get_if<LiteralPiece>(&piece.content)) bytes += literal->bytes.size();
+    }
+  }
+  return bytes;
+}
+
+class FileCutter {
+ public:
+  FileCutter(const Model& model, const OutputFile& file, std::size_t index, bool hash, std::uint64_t tile,
+             std::vector<Task>& tasks)
+      : model_(model), file_(file), index_(index), hash_(hash), tile_(tile), tasks_(tasks) {}
+
+  void cut() {
+    for (std::size_t p = 0; p < file_.pieces.size(); ++p) {
+      const Piece& piece = file_.pieces[p];
+      const std::uint64_t size = piece_size(piece), end = piece.offset + size;
+      const bool slot = std::holds_alternative<Crc32Piece>(piece.content);
+      if (slot && end - begin_ > tile_) close(piece.offset, p);  // a slot is never cut in two
+      if (kernel_copyable(piece, size)) {
+        close(piece.offset, p);
+        emit_kernel_copies(p, piece.offset, end);
+        begin_ = end;
+        first_piece_ = p + 1;
+        continue;
+      }
+      slots_ = slots_ || slot;
+      const std::uint64_t step = granule(piece);
+      while (end - begin_ > tile_) {
+        std::uint64_t stop = begin_ + tile_;
+        if (stop > piece.offset) stop = piece.offset + (stop - piece.offset) / step * step;
+        close(stop, p);
+      }
+    }
+    while (file_.size - begin_ > tile_) close(begin_ + tile_, file_.pieces.size());
+    close(file_.size, file_.pieces.size());
+  }
+
+ private:
+  bool kernel_copyable(const Piece& piece, std::uint64_t size) const {
+    if (hash_ || size < kKernelCopyMin) return false;
+    if (const auto* tensor = std::get_if<TensorPiece>(&piece.content)) {
+      const auto range = model_.tensors[tensor->tensor].data->file_range();
+      return !tensor->want_crc32 && range && range->file->descriptor() >= 0;
+    }
+    const auto* range = std::get_if<FilePiece>(&piece.content);
+    return range && range->range.file->descriptor() >= 0;
+  }
+
+  std::uint64_t granule(const Piece& piece) const {
+    const auto* tensor = std::get_if<TensorPiece>(&piece.content);
+    return tensor ? info(model_.tensors[tensor->tensor].info.dtype).block_bytes : 1;
+  }
+
+  void emit_kernel_copies(std::size_t piece, std::uint64_t begin, std::uint64_t end) {
+    for (; begin < end; begin += std::min(kKernelCopyTile, end - begin)) {
+      tasks_.push_back({TaskKind::kKernelCopy, index_, begin, begin + std::min(kKernelCopyTile, end - begin), piece, false});
+    }
+  }
+
+  // Ends the open tile at `end`; `piece` is the first one that may go on after it.
+  void close(std::uint64_t end, std::size_t piece) {
+    if (end > begin_) tasks_.push_back({TaskKind::kAssemble, index_, begin_, end, first_piece_, slots_});
+    begin_ = end;
+    first_piece_ = piece;
+    slots_ = false;
+  }
+
+  const Model& model_;
+  const OutputFile& file_;
+  std::size_t index_;
+  bool hash_;
+  std::uint64_t tile_;
+  std::vector<Task>& tasks_;
+  std::uint64_t begin_ = 0;      // of the open tile
+  std::size_t first_piece_ = 0;  // of the open tile
+  bool slots_ = false;
+};
+
+}  // namespace
+
+Budget plan_budget(const Layout& layout, const EngineOptions& options) {
+  Budget budget;
+  budget.threads = options.threads ? options.threads : usable_cores();
+  std::uint64_t bytes = kDefaultBudget;
+  if (options.max_memory > 0) {
+    const std::uint64_t fixed = kProgramMemory + literal_bytes(layout);
+    const std::uint64_t minimum = fixed + 4 * kMinTile;
+    if (options.max_memory < minimum) {
+      fail(ErrorCode::kUsage, "--max-memory {} is below the {} bytes that this job needs", options.max_memory, minimum);
+    }
+    bytes = std::min(kDefaultBudget, options.max_memory - fixed);
+  }
+  // Two buffers a thread, and two more: a thread takes a buffer before it takes a task, so the lowest unfinished task
+  // always has one and ordered hashing cannot stall.
+  const auto buffers = [](std::uint64_t threads) { return 2 * threads + 2; };
+  while (budget.threads > 1 && buffers(budget.threads) * kMinTile > bytes) --budget.threads;
+  budget.buffers = buffers(budget.threads);
+  budget.tile_bytes = std::clamp(bytes / budget.buffers / kMinTile * kMinTile, kMinTile, kMaxTile);
+  return budget;
+}
+
+std::vector<Task> output_tasks(const Model& model, const Layout& layout, bool hash, std::uint64_t tile_bytes) {
+  std::vector<Task> tasks;
+  for (std::size_t f = 0; f < layout.files.size(); ++f) {
+    FileCutter(model, layout.files[f], f, hash, tile_bytes, tasks).cut();
+  }
+  return tasks;
+}
+
+std::vector<std::shared_ptr<const File>> input_files(const Model& model) {
+  std::vector<std::shared_ptr<const File>> files;
+  for (const SourceFile& source : model.files) files.push_back(source.file);
+  for (const SideFile& side : model.side_files) files.push_back(side.file);
+  return files;
+}
+
+std::vector<Task> scan_tasks(const Model& model, bool hash, std::uint64_t tile_bytes) {
+  std::vector<Task> tasks;
+  const auto files = input_files(model);
+  for (std::size_t f = 0; f < files.size(); ++f) {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+    if (hash) {
+      ranges.emplace_back(0, files[f]->size());
+    } else {
+      for (const RecordCheck& check : model.checks) {
+        if (check.range.file == files[f]) ranges.emplace_back(check.range.offset, check.range.offset + check.range.size);
+      }
+      std::sort(ranges.begin(), ranges.end());
+    }
+    for (auto [begin, end] : ranges) {
+      for (; begin < end; begin += tile_bytes) {
+        tasks.push_back({TaskKind::kScan, f, begin, std::min(end, begin + tile_bytes), 0, false});
+      }
+    }
+  }
+  return tasks;
+}
+
+std::vector<Task> interleave(const std::vector<Task>& outputs, const std::vector<Task>& scans) {
+  std::vector<Task> tasks;
+  tasks.reserve(outputs.size() + scans.size());
+  for (std::size_t o = 0, s = 0; o < outputs.size() || s < scans.size();) {
+    const bool output_next = s == scans.size() || (o < outputs.size() && o * scans.size() <= s * outputs.size());
+    tasks.push_back(output_next ? outputs[o++] : scans[s++]);
+  }
+  return tasks;
+}
+
+}  // namespace wconv::engine
+
+namespace wconv {
+
+std::uint64_t planned_memory(const Layout& layout, const Model&, const EngineOptions& options) {
+  const engine::Budget budget = engine::plan_budget(layout, options);
+  return budget.buffers * budget.tile_bytes;
+}
+
+}  // namespace wconv

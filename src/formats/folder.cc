@@ -1,0 +1,260 @@
+#include "formats/folder.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+
+#include "formats/model_path.h"
+#include "wconv/error.h"
+
+namespace wconv {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::uint64_t kMaxJson = 64 * 1024 * 1024;
+
+json parse_json(const File& file) {
+  if (file.size() > kMaxJson) {
+    throw Error(ErrorCode::kCorrupt, fmt::format("{} bytes is too large for such a file", file.size())).in_file(file.path());
+  }
+  std::vector<std::byte> bytes(file.size());
+  file.read(0, bytes);
+  try {
+    const auto* text = reinterpret_cast<const char*>(bytes.data());
+    return json::parse(text, text + bytes.size());
+  } catch (const json::exception& error) {
+    throw Error(ErrorCode::kCorrupt, fmt::format("is not JSON: {}", error.what())).in_file(file.path());
+  }
+}
+
+std::vector<std::string> file_names(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (!entry.is_directory()) names.push_back(entry.path().filename().string());
+  }
+  if (error) throw Error(ErrorCode::kIo, fmt::format("cannot list the folder: {}", error.message())).in_file(folder);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool is_weight_file(std::string_view name) {
+  static constexpr std::array<std::string_view, 10> kEndings = {".safetensors", ".bin",  ".pth", ".pt",   ".ckpt",
+                                                                ".gguf",        ".onnx", ".h5",  ".onnx_data", ".msgpack"};
+  return std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view e) { return name.ends_with(e); }) ||
+         name.ends_with(".index.json");
+}
+
+// Text files that travel with the weights. Programs (.py) do not.
+bool is_side_file(std::string_view name) {
+  static constexpr std::array<std::string_view, 7> kEndings = {".json", ".txt", ".model", ".jinja", ".md", ".tiktoken", ".vocab"};
+  if (is_weight_file(name) || name.starts_with('.') || name.ends_with("wconv.json")) return false;
+  return name.starts_with("LICENSE") || name == "NOTICE" ||
+         std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view e) { return name.ends_with(e); });
+}
+
+void add_side_files(Model& model, const std::string& folder) {
+  for (const std::string& name : file_names(folder)) {
+    if (!is_side_file(name)) continue;
+    const std::string path = (fs::path(folder) / name).string();
+    if (!stays_in_model(folder, path)) {
+      model.findings.push_back({Severity::kWarning, "link-outside", fmt::format("{} is a link that leaves the model's folder; left out", name)});
+      continue;
+    }
+    model.side_files.push_back({name, File::open(path)});
+  }
+  for (const SideFile& side : model.side_files) {
+    if (side.name != "config.json") continue;
+    try {
+      const json config = parse_json(*side.file);
+      if (const auto type = config.find("model_type"); type != config.end() && type->is_string()) {
+        model.architecture = type->get<std::string>();
+      }
+    } catch (const Error& error) {
+      model.findings.push_back({Severity::kWarning, "config", error.message()});
+    }
+  }
+}
+
+void merge_shard(Model& model, Model shard, std::map<std::string, std::string>& shard_of, const std::string& name) {
+  for (const Tensor& tensor : shard.tensors) {
+    const auto [entry, inserted] = shard_of.emplace(tensor.info.name, name);
+    if (!inserted) {
+      fail(ErrorCode::kCorrupt, "tensor '{}' stands in two shards: {} and {}", tensor.info.name, entry->second, name);
+    }
+  }
+  if (model.format.empty()) {
+    model.format = shard.format;
+    model.metadata = std::move(shard.metadata);
+  }
+  std::move(shard.files.begin(), shard.files.end(), std::back_inserter(model.files));
+  std::move(shard.tensors.begin(), shard.tensors.end(), std::back_inserter(model.tensors));
+  std::move(shard.checks.begin(), shard.checks.end(), std::back_inserter(model.checks));
+  for (Finding& finding : shard.findings) {
+    finding.message = name + ": " + finding.message;
+    model.findings.push_back(std::move(finding));
+  }
+}
+
+std::string join_names(const std::vector<std::string>& names) {
+  const std::size_t shown = std::min<std::size_t>(names.size(), 5);
+  std::string text = fmt::format("'{}'", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), "', '"));
+  if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
+  return text;
+}
+
+// tensor → shard, with every name checked. Throws naming what is wrong.
+std::map<std::string, std::string> read_weight_map(const json& index) {
+  if (!index.is_object() || !index.contains("weight_map")) fail(ErrorCode::kCorrupt, "the index has no 'weight_map'");
+  const json& weight_map = index["weight_map"];
+  if (!weight_map.is_object()) fail(ErrorCode::kCorrupt, "'weight_map' is {}, not an object", weight_map.type_name());
+  std::map<std::string, std::string> map;
+  for (const auto& [tensor, shard] : weight_map.items()) {
+    if (!shard.is_string()) fail(ErrorCode::kCorrupt, "'weight_map' names no file for tensor '{}'", tensor);
+    check_relative_path(shard.get<std::string>(), "weight_map");
+    map.emplace(tensor, shard.get<std::string>());
+  }
+  if (map.empty()) fail(ErrorCode::kCorrupt, "'weight_map' is empty");
+  return map;
+}
+
+void compare_with_index(Model& model, const json& index, const std::map<std::string, std::string>& weight_map,
+                        const std::map<std::string, std::string>& shard_of) {
+  std::vector<std::string> missing, moved, extra;
+  for (const auto& [tensor, shard] : weight_map) {
+    const auto found = shard_of.find(tensor);
+    if (found == shard_of.end()) {
+      missing.push_back(tensor);
+    } else if (found->second != shard) {
+      moved.push_back(tensor);
+    }
+  }
+  for (const auto& [tensor, shard] : shard_of) {
+    if (!weight_map.contains(tensor)) extra.push_back(tensor);
+  }
+  if (!missing.empty()) fail(ErrorCode::kCorrupt, "the index names tensors that no shard holds: {}", join_names(missing));
+  const auto warn = [&](std::string code, std::string message) {
+    model.findings.push_back({Severity::kWarning, std::move(code), std::move(message)});
+  };
+  if (!moved.empty()) warn("wrong-shard", fmt::format("the index names the wrong shard for {}", join_names(moved)));
+  if (!extra.empty()) warn("not-in-index", fmt::format("shards hold tensors that the index does not name: {}", join_names(extra)));
+  std::uint64_t total = 0;
+  for (const Tensor& tensor : model.tensors) total += tensor.data->size_bytes();
+  const json::json_pointer pointer("/metadata/total_size");
+  if (index.contains(pointer) && index[pointer] != total) {
+    warn("stale-index", fmt::format("the index claims {} bytes of tensors, the shards hold {}", index[pointer].dump(), total));
+  }
+}
+
+Model open_shards(const std::string& folder, const std::set<std::string>& shards, const ReadOptions& options,
+                  std::map<std::string, std::string>& shard_of) {
+  std::vector<std::string> absent;
+  for (const std::string& shard : shards) {
+    const std::string path = (fs::path(folder) / shard).string();
+    if (!fs::exists(path)) {
+      absent.push_back(shard);
+    } else if (!stays_in_model(folder, path)) {
+      fail(ErrorCode::kCorrupt, "the shard '{}' is a link that leaves the model's folder", shard);
+    }
+  }
+  if (!absent.empty()) {
+    fail(ErrorCode::kMissing, "{} of {} shards are missing: {}", absent.size(), shards.size(), join_names(absent));
+  }
+  Model model;
+  for (const std::string& shard : shards) {
+    merge_shard(model, open_file(File::open((fs::path(folder) / shard).string()), options), shard_of, shard);
+  }
+  return model;
+}
+
+std::string parent_of(const std::string& path) {
+  const std::string parent = fs::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+// The one weight file of a folder, or nothing; several without an index are told apart by their numbers.
+Model open_unindexed(const std::string& folder, const std::vector<std::string>& names, const ReadOptions& options) {
+  static const std::regex kShard(R"((.*)-(\d{5})-of-(\d{5})\.(safetensors|bin))");
+  static constexpr std::array<std::string_view, 6> kExtensions = {".safetensors", ".bin", ".gguf", ".pth", ".pt", ".ckpt"};
+  for (const std::string_view extension : kExtensions) {
+    std::vector<std::string> found;
+    std::copy_if(names.begin(), names.end(), std::back_inserter(found), [&](const std::string& name) {
+      return name.ends_with(extension) && name != "training_args.bin" && !name.starts_with('.');
+    });
+    if (found.empty()) continue;
+    for (const std::string_view usual : {"model.safetensors", "pytorch_model.bin"}) {
+      if (std::find(found.begin(), found.end(), usual) != found.end()) found = {std::string(usual)};
+    }
+    const std::string first = (fs::path(folder) / found[0]).string();
+    if (found.size() == 1 || found[0].find("-00001-of-") != std::string::npos) {
+      std::smatch parts;
+      if (!std::regex_match(found[0], parts, kShard)) return open_file(File::open(first), options);
+      std::set<std::string> shards;
+      const unsigned long count = std::stoul(parts[3]);
+      for (unsigned long i = 1; i <= std::min(count, 100'000UL); ++i) {
+        shards.insert(fmt::format("{}-{:05}-of-{}.{}", parts[1].str(), i, parts[3].str(), parts[4].str()));
+      }
+      std::map<std::string, std::string> shard_of;
+      Model model = open_shards(folder, shards, options, shard_of);
+      model.findings.push_back({Severity::kWarning, "no-index", "the folder has shards but no index; their union was taken"});
+      return model;
+    }
+    fail(ErrorCode::kUsage, "the folder holds several weight files ({}); name the one that you mean", join_names(found));
+  }
+  fail(ErrorCode::kMissing, "the folder holds no weights (.safetensors, .bin, .gguf, .pth, .pt, .ckpt)");
+}
+
+}  // namespace
+
+Model open_index(const std::string& path, const ReadOptions& options) {
+  try {
+    const std::string folder = parent_of(path);
+    const json index = parse_json(*File::open(path));
+    const auto weight_map = read_weight_map(index);
+    std::set<std::string> shards;
+    for (const auto& [tensor, shard] : weight_map) shards.insert(shard);
+    std::map<std::string, std::string> shard_of;
+    Model model = open_shards(folder, shards, options, shard_of);
+    compare_with_index(model, index, weight_map, shard_of);
+    model.path = path;
+    add_side_files(model, folder);
+    return model;
+  } catch (Error& error) {
+    throw error.in_file(path);
+  }
+}
+
+Model open_folder(const std::string& path, const ReadOptions& options) {
+  try {
+    const auto names = file_names(path);
+    for (const std::string& name : names) {
+      if (name.ends_with(".distcp")) {
+        fail(ErrorCode::kUnsupported,
+             "is a torch.distributed.checkpoint folder; turn it into one file with "
+             "'python -m torch.distributed.checkpoint.format_utils dcp_to_torch'");
+      }
+    }
+    for (const std::string_view ending : {".safetensors.index.json", ".bin.index.json"}) {
+      for (const std::string& name : names) {
+        if (!name.ends_with(ending)) continue;
+        Model model = open_index((fs::path(path) / name).string(), options);
+        model.path = path;
+        return model;
+      }
+    }
+    Model model = open_unindexed(path, names, options);
+    model.path = path;
+    add_side_files(model, path);
+    return model;
+  } catch (Error& error) {
+    throw error.in_file(path);
+  }
+}
+
+}  // namespace wconv

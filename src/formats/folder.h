@@ -1,0 +1,16 @@
+// Models that are more than one file: Hugging Face folders and sharded weights with an index.
+#pragma once
+
+#include <string>
+
+#include "wconv/format.h"
+
+namespace wconv {
+
+// A folder with weights and, beside them, config.json, tokenizer files and so on (they become side files).
+Model open_folder(const std::string& path, const ReadOptions& options);
+
+// An index such as model.safetensors.index.json: {"metadata": {"total_size"}, "weight_map": {tensor: shard}}.
+Model open_index(const std::string& path, const ReadOptions& options);
+
+}  // namespace wconv

@@ -1,0 +1,31 @@
+// The JSON header of a safetensors file, parsed as a stream: memory grows with the tensors found, not with the text.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "wconv/file.h"
+#include "wconv/tensor.h"
+
+namespace wconv::safetensors {
+
+inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the reference reader's limit
+
+struct Entry {
+  TensorInfo info;
+  std::uint64_t begin = 0, end = 0;  // bytes from the start of the data
+};
+
+struct Header {
+  std::vector<Entry> entries;                                  // in the header's order; names are unique
+  std::vector<std::pair<std::string, std::string>> metadata;   // in the header's order; keys are unique
+  std::uint64_t data_begin = 0;                                // file offset of the first data byte
+};
+
+// Throws Error(kCorrupt) with the field or tensor and the byte offset. Ranges of entries are not checked here.
+Header parse_header(const std::shared_ptr<const File>& file);
+
+}  // namespace wconv::safetensors

@@ -1,0 +1,122 @@
+// Is one model whole: all of its bytes readable, and consistent with what lies beside them?
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "core/threads.h"
+#include "verify/compare.h"
+#include "wconv/engine.h"
+#include "wconv/error.h"
+#include "wconv/file.h"
+#include "wconv/verify.h"
+
+namespace wconv {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kSlice = 1024 * 1024;
+constexpr std::uint64_t kMaxConfig = 16 * 1024 * 1024;
+
+// Findings of the readers that mean that the model does not fit its own index or config.
+constexpr std::array<std::string_view, 4> kProblemCodes = {"wrong-shard", "not-in-index", "stale-index", "config"};
+
+void read_every_byte(const Model& model, verify_detail::Reading& reading) {
+  struct Slice {
+    std::size_t file = 0;
+    std::uint64_t begin = 0, size = 0;
+  };
+  std::vector<Slice> slices;
+  for (std::size_t f = 0; f < model.files.size(); ++f) {
+    reading.plan(model.files[f].bytes);
+    for (std::uint64_t begin = 0; begin < model.files[f].bytes; begin += kSlice) {
+      slices.push_back({f, begin, std::min(kSlice, model.files[f].bytes - begin)});
+    }
+  }
+  parallel_for(slices.size(), reading.threads(), [&](std::size_t i) {
+    std::vector<std::byte> bytes(slices[i].size);
+    model.files[slices[i].file].file->read(slices[i].begin, bytes);
+    reading.advance(bytes.size());
+  });
+}
+
+const Tensor* find_by_ending(const Model& model, std::initializer_list<std::string_view> endings) {
+  for (const Tensor& tensor : model.tensors) {
+    for (const std::string_view ending : endings) {
+      const std::string& name = tensor.info.name;
+      if (name == ending || (name.ends_with(ending) && name[name.size() - ending.size() - 1] == '.')) return &tensor;
+    }
+  }
+  return nullptr;
+}
+
+nlohmann::json read_config(const Model& model) {
+  for (const SideFile& side : model.side_files) {
+    if (side.name != "config.json" || side.file->size() > kMaxConfig) continue;
+    std::vector<std::byte> bytes(side.file->size());
+    side.file->read(0, bytes);
+    const auto* text = reinterpret_cast<const char*>(bytes.data());
+    return nlohmann::json::parse(text, text + bytes.size(), nullptr, false);
+  }
+  return nullptr;
+}
+
+bool is_language_model(const nlohmann::json& config) {
+  const auto names = config.find("architectures");
+  if (names == config.end() || !names->is_array() || names->empty() || !names->front().is_string()) return false;
+  return names->front().get<std::string>().ends_with("ForCausalLM");
+}
+
+// config.json's tie_word_embeddings against the output layer that is there.
+void check_ties(const Model& model, verify_detail::Reading& reading, std::vector<ManifestProblem>& problems) {
+  const nlohmann::json config = read_config(model);
+  if (!config.is_object()) return;
+  const auto tie = config.find("tie_word_embeddings");
+  if (tie == config.end() || !tie->is_boolean()) return;
+  const Tensor* embedding = find_by_ending(model, {"embed_tokens.weight", "wte.weight", "word_embeddings.weight"});
+  const Tensor* head = find_by_ending(model, {"lm_head.weight"});
+  if (!embedding) return;
+  if (!tie->get<bool>() && !head && is_language_model(config)) {
+    problems.push_back({"config.json", "lm_head.weight", "config.json says that it is not tied to the embedding, but it is missing"});
+  }
+  if (!tie->get<bool>() || !head) return;
+  const verify_detail::Pair pair{embedding, head};
+  if (!verify_detail::same_bytes({&pair, 1}, reading)[0]) {
+    problems.push_back({"config.json", head->info.name,
+                        fmt::format("config.json says that it is tied to '{}', but its values differ", embedding->info.name)});
+  }
+}
+
+bool has_manifest(const Model& model) {
+  const fs::path path(model.path);
+  const bool folder = fs::is_directory(path);
+  const fs::path base = folder ? path : path.parent_path();
+  std::error_code ignored;
+  return fs::exists(base / manifest_name(path.filename().string(), folder), ignored);
+}
+
+}  // namespace
+
+WholeReport check_whole(const Model& model, const WholeOptions& options) {
+  WholeReport report;
+  verify_detail::Reading reading(options.threads, options.progress, options.interrupted);
+  report.manifest = options.require_manifest || has_manifest(model);
+  if (report.manifest) {
+    report.problems = check_manifest(model.path, options.threads);
+  }
+  read_every_byte(model, reading);
+  check_records(model, options.threads, options.interrupted);
+  report.records = model.checks.size();
+  for (const SourceFile& file : model.files) report.bytes += file.bytes;
+  for (const Finding& finding : model.findings) {
+    if (std::find(kProblemCodes.begin(), kProblemCodes.end(), finding.code) == kProblemCodes.end()) continue;
+    report.problems.push_back({model.path, "", finding.message});
+  }
+  check_ties(model, reading, report.problems);
+  for (const SourceFile& file : model.files) file.file->check_unchanged();
+  return report;
+}
+
+}  // namespace wconv

@@ -1,0 +1,147 @@
+#include "wconv/tensor.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <random>
+
+#include "wconv/error.h"
+#include "wconv/file.h"
+#include "wconv/model.h"
+
+namespace wconv {
+namespace {
+
+std::vector<std::byte> numbered(std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i * 131 + i / 256 * 7);
+  return bytes;
+}
+
+std::vector<std::byte> read_all(const TensorData& data) {
+  std::vector<std::byte> out(data.size_bytes());
+  data.read(0, out);
+  return out;
+}
+
+// The definition, one element at a time.
+std::vector<std::byte> expected_view(const std::vector<std::byte>& storage, std::size_t element, std::uint64_t offset,
+                                     const std::vector<std::uint64_t>& shape, const std::vector<std::int64_t>& strides) {
+  std::vector<std::byte> out;
+  std::vector<std::uint64_t> index(shape.size());
+  for (std::uint64_t n = element_count(shape); n > 0; --n) {
+    std::uint64_t at = offset;
+    for (std::size_t d = 0; d < shape.size(); ++d) at += index[d] * static_cast<std::uint64_t>(strides[d]);
+    for (std::size_t b = 0; b < element; ++b) out.push_back(storage[at * element + b]);
+    for (std::size_t d = shape.size(); d-- > 0;) {
+      if (++index[d] < shape[d]) break;
+      index[d] = 0;
+    }
+  }
+  return out;
+}
+
+TEST(StridedTensor, RandomViewsEqualTheDefinition) {
+  std::mt19937 random(7);
+  const auto storage_bytes = numbered(4096);
+  const auto storage = file_tensor(File::from_bytes("storage", storage_bytes), 0, storage_bytes.size());
+  int read = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    const std::uint32_t element = 1u << random() % 4;
+    std::vector<std::uint64_t> shape(random() % 5);
+    std::vector<std::int64_t> strides(shape.size());
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      shape[d] = 1 + random() % 6;
+      strides[d] = static_cast<std::int64_t>(random() % 30);
+    }
+    const std::uint64_t offset = random() % 20;
+    std::shared_ptr<const TensorData> view;
+    try {
+      view = strided_tensor(storage, element, offset, shape, strides);
+    } catch (const Error&) {
+      std::uint64_t last = offset;
+      for (std::size_t d = 0; d < shape.size(); ++d) last += (shape[d] - 1) * static_cast<std::uint64_t>(strides[d]);
+      EXPECT_GE(last, storage_bytes.size() / element);
+      continue;
+    }
+    const auto expected = expected_view(storage_bytes, element, offset, shape, strides);
+    ASSERT_EQ(read_all(*view), expected);
+    const std::uint64_t count = expected.size() / element, begin = random() % count, n = 1 + random() % (count - begin);
+    std::vector<std::byte> part(n * element);
+    view->read(begin * element, part);
+    ASSERT_TRUE(std::equal(part.begin(), part.end(), expected.begin() + static_cast<std::ptrdiff_t>(begin * element)));
+    ++read;
+  }
+  EXPECT_GT(read, 1000);
+}
+
+TEST(StridedTensor, ContiguousViewOfAFileIsAFileRange) {
+  const auto storage = file_tensor(File::from_bytes("storage", numbered(64)), 16, 48);
+  const auto view = strided_tensor(storage, 4, 2, std::vector<std::uint64_t>{2, 1, 3}, std::vector<std::int64_t>{3, 99, 1});
+  ASSERT_TRUE(view->file_range());
+  EXPECT_EQ(view->file_range()->offset, 24u);
+  EXPECT_EQ(view->file_range()->size, 24u);
+}
+
+TEST(StridedTensor, RefusesWhatLeavesTheStorage) {
+  const auto storage = memory_tensor(numbered(40));
+  const auto make = [&](std::uint64_t offset, std::vector<std::uint64_t> shape, std::vector<std::int64_t> strides) {
+    return strided_tensor(storage, 4, offset, shape, strides);
+  };
+  EXPECT_NO_THROW(make(1, {3, 3}, {3, 1}));
+  EXPECT_THROW(make(2, {3, 3}, {3, 1}), Error);
+  EXPECT_THROW(make(0, {2}, {-1}), Error);
+  EXPECT_THROW(make(~std::uint64_t{0}, {1}, {1}), Error);
+  EXPECT_THROW(make(0, {std::uint64_t{1} << 62}, {1}), Error);
+  EXPECT_THROW(make(0, {3}, {std::int64_t{1} << 62}), Error);
+  EXPECT_THROW(make(0, {3}, {1, 1}), Error);
+  EXPECT_EQ(make(1000, {0, 3}, {3, 1})->size_bytes(), 0u);  // an empty view touches nothing
+  EXPECT_EQ(make(0, {1000}, {0})->size_bytes(), 4000u);     // an expanded one is whole
+}
+
+TEST(SwappedTensor, ReversesEachElement) {
+  const auto swapped = swapped_tensor(memory_tensor(numbered(8)), 4);
+  const auto plain = numbered(8), got = read_all(*swapped);
+  EXPECT_EQ(got[0], plain[3]);
+  EXPECT_EQ(got[7], plain[4]);
+}
+
+TEST(FileTensor, RefusesARangePastTheEnd) {
+  const auto file = File::from_bytes("f", numbered(10));
+  EXPECT_NO_THROW(file_tensor(file, 10, 0));
+  EXPECT_THROW(file_tensor(file, 8, 3), Error);
+  EXPECT_THROW(file_tensor(file, ~std::uint64_t{0}, 2), Error);
+}
+
+TEST(Metadata, TextFormIsItsOwnInverse) {
+  Metadata metadata;
+  metadata.append("name", MetaValue::string("a \"quoted\" name"));
+  metadata.append("count", MetaValue::u32(7));
+  metadata.append("big", MetaValue::u64(~std::uint64_t{0}));
+  metadata.append("negative", MetaValue::i64(-5));
+  metadata.append("eps", {MetaType::kF32, double{1e-6f}});
+  metadata.append("nan", MetaValue::f64(std::numeric_limits<double>::quiet_NaN()));
+  metadata.append("flag", MetaValue::boolean(true));
+  metadata.append("bytes", MetaValue::string("\xff\xfe"));
+  metadata.append("tokens", {MetaType::kArray, MetaArray{MetaType::kString, std::vector<std::string>{"a", "\xff"}}});
+  metadata.append("nested", {MetaType::kArray,
+                             MetaArray{MetaType::kArray, std::vector<MetaArray>{
+                                 MetaArray{MetaType::kU8, std::vector<std::uint64_t>{1, 2}},
+                                 MetaArray{MetaType::kF64, std::vector<double>{0.5}}}}});
+  const auto text = metadata_to_text(metadata);
+  EXPECT_EQ(text[0].second, "a \"quoted\" name");
+  const Metadata back = metadata_from_text(text);
+  ASSERT_EQ(back.size(), metadata.size());
+  EXPECT_EQ(metadata_to_text(back), text);
+  for (const auto& [key, value] : metadata) EXPECT_EQ(back.find(key)->type, value.type) << key;
+  EXPECT_EQ(*back.find("bytes")->as_string(), "\xff\xfe");
+}
+
+TEST(Metadata, ForeignTypesEntryIsRefused) {
+  EXPECT_THROW(metadata_from_text({{"wconv.types", "[]"}}), Error);
+  EXPECT_THROW(metadata_from_text({{"a", "x"}, {"wconv.types", R"({"a":"u32"})"}}), Error);
+  EXPECT_THROW(metadata_from_text({{"a", "1"}, {"wconv.types", R"({"a":"u33"})"}}), Error);
+}
+
+}  // namespace
+}  // namespace wconv

@@ -1,0 +1,294 @@
+// wconv convert IN -o OUT: read, pass, plan, execute, record.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+
+#include "core/json_text.h"
+#include "hf_config.h"
+#include "tool.h"
+#include "wconv/error.h"
+#include "wconv/format.h"
+#include "wconv/manifest.h"
+#include "wconv/pass.h"
+
+namespace wconv::tool {
+namespace {
+
+struct ConvertOptions {
+  std::string input, output, to, dtype, key, shard_size, on_overflow = "error";
+  std::vector<std::string> tensor_dtype, include, exclude, strip_prefix, rename;
+  MetadataEdits metadata;
+  bool force = false, dry_run = false, no_manifest = false;
+};
+
+std::string json_list(const std::vector<std::string>& list) {
+  std::string text;
+  for (const std::string& item : list) text += (text.empty() ? "" : ", ") + json_string(item);
+  return "[" + text + "]";
+}
+
+// The options that shape the bytes, resolved; paths are left out, for the manifest is the same on every machine.
+std::vector<std::pair<std::string, std::string>> resolved(const ConvertOptions& options, const FormatWriter& writer) {
+  std::vector<std::pair<std::string, std::string>> list = {{"to", json_string(writer.name())}};
+  const auto add = [&](std::string_view name, const std::vector<std::string>& values) {
+    if (!values.empty()) list.emplace_back(name, json_list(values));
+  };
+  if (!options.dtype.empty()) list.emplace_back("dtype", json_string(name(*dtype_from_name(options.dtype))));
+  add("tensor-dtype", options.tensor_dtype);
+  if (!options.dtype.empty() || !options.tensor_dtype.empty()) list.emplace_back("on-overflow", json_string(options.on_overflow));
+  add("include", options.include);
+  add("exclude", options.exclude);
+  add("strip-prefix", options.strip_prefix);
+  add("rename", options.rename);
+  if (!options.key.empty()) list.emplace_back("key", json_string(options.key));
+  if (!options.shard_size.empty()) list.emplace_back("shard-size", std::to_string(parse_size(options.shard_size)));
+  add("set", options.metadata.set);
+  std::vector<std::string> keys;
+  for (const std::string& edit : options.metadata.set_file) keys.push_back(edit.substr(0, edit.find('=')));
+  add("set-file", keys);
+  add("unset", options.metadata.unset);
+  return list;
+}
+
+std::pair<std::string, std::string> split_pair(const std::string& text, std::string_view option, std::string_view form) {
+  const auto equals = text.rfind('=');
+  if (equals == std::string::npos) fail(ErrorCode::kUsage, "{} '{}' is not of the form {}", option, text, form);
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+DType parse_dtype(const std::string& text) {
+  if (const auto dtype = dtype_from_name(text)) return *dtype;
+  fail(ErrorCode::kUsage, "'{}' is no dtype; plain ones are F64 F32 F16 BF16 F8_E4M3 F8_E5M2 I64 I32 I16 I8 U8 BOOL", text);
+}
+
+OnOverflow parse_overflow(const std::string& text) {
+  return text == "error" ? OnOverflow::kError : text == "saturate" ? OnOverflow::kSaturate : OnOverflow::kInfinity;
+}
+
+struct Target {
+  const FormatWriter* writer = nullptr;
+  bool folder = false;
+};
+
+// --to decides, then OUT's extension; a name without an extension (or ending in '/') is a Hugging Face folder.
+Target resolve_target(const ConvertOptions& options) {
+  Target target;
+  std::string path = options.output;
+  const bool slash = path.ends_with('/');
+  const std::string extension = std::filesystem::path(path).extension().string();
+  target.writer = find_writer_by_extension(path);
+  target.folder = slash || options.to == "hf" || (extension.empty() && options.to.empty());
+  if (!options.to.empty() && options.to != "hf") {
+    target.writer = find_writer(options.to);
+    if (!target.writer) fail(ErrorCode::kUsage, "--to {}: wconv writes safetensors, pytorch, gguf and hf", options.to);
+  } else if (target.folder) {
+    target.writer = find_writer("safetensors");
+  }
+  if (!target.writer) {
+    fail(ErrorCode::kUsage, "{}: the extension '{}' names no format that wconv writes (.safetensors, .pth, .pt, .bin, "
+         ".gguf, or none for a Hugging Face folder); --to says it", path, extension);
+  }
+  return target;
+}
+
+Model apply_passes(Model model, const ConvertOptions& options) {
+  model = select_tensors(std::move(model), options.include, options.exclude);
+  RenameRules rules;
+  rules.strip_prefixes = options.strip_prefix;
+  for (const std::string& text : options.rename) {
+    rules.replacements.push_back(split_pair(text, "--rename", "REGEX=REPLACEMENT"));
+  }
+  model = rename_tensors(std::move(model), rules);
+  CastRules casts;
+  if (!options.dtype.empty()) casts.dtype = parse_dtype(options.dtype);
+  for (const std::string& text : options.tensor_dtype) {
+    const auto [glob, dtype] = split_pair(text, "--tensor-dtype", "GLOB=T");
+    casts.tensor_dtype.emplace_back(glob, parse_dtype(dtype));
+  }
+  casts.on_overflow = parse_overflow(options.on_overflow);
+  model = cast_tensors(std::move(model), casts);
+  return edit_metadata(std::move(model), options.metadata);
+}
+
+void check_model(const Model& model, const Target& target, const WriteOptions& write) {
+  if (model.tensors.empty()) fail(ErrorCode::kUnsupported, "{}: holds no tensors to write", model.path);
+  std::vector<std::string> problems = target.writer->check(model, write);
+  if (problems.empty()) return;
+  const std::size_t shown = std::min<std::size_t>(problems.size(), 20);
+  std::string text = fmt::format("{}", fmt::join(problems.begin(), problems.begin() + static_cast<std::ptrdiff_t>(shown), "; "));
+  if (problems.size() > shown) text += fmt::format("; and {} more", problems.size() - shown);
+  throw Error(ErrorCode::kUnsupported, fmt::format("cannot be written as {}: {}", target.writer->name(), text)).in_file(model.path);
+}
+
+// Side files go along into a folder, as they are; config.json learns a new dtype.
+void plan_side_files(const Model& model, const ConvertOptions& options, Layout& layout) {
+  std::vector<OutputFile> files;
+  for (const SideFile& side : model.side_files) {
+    OutputFile file;
+    file.name = side.name;
+    std::string changed;
+    if (side.name == "config.json" && !options.dtype.empty()) changed = config_with_dtype(*side.file, parse_dtype(options.dtype));
+    if (changed.empty()) {
+      file.size = side.file->size();
+      file.pieces.push_back({0, FilePiece{{side.file, 0, side.file->size()}}});
+    } else {
+      LiteralPiece literal;
+      for (const char c : changed) literal.bytes.push_back(static_cast<std::byte>(c));
+      file.size = literal.bytes.size();
+      file.pieces.push_back({0, std::move(literal)});
+    }
+    files.push_back(std::move(file));
+  }
+  layout.files.insert(layout.files.begin(), std::make_move_iterator(files.begin()), std::make_move_iterator(files.end()));
+}
+
+std::uint64_t peak_memory() {
+  struct rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+// What the source had and the output has not.
+std::vector<std::string> skipped_names(const Model& source, const Model& model) {
+  std::vector<std::string> kept, skipped;
+  for (const Tensor& tensor : model.tensors) kept.push_back(tensor.source_name.empty() ? tensor.info.name : tensor.source_name);
+  std::sort(kept.begin(), kept.end());
+  for (const Tensor& tensor : source.tensors) {
+    if (!std::binary_search(kept.begin(), kept.end(), tensor.info.name)) skipped.push_back(tensor.info.name);
+  }
+  return skipped;
+}
+
+struct Summary {
+  std::size_t tensors = 0;
+  std::vector<std::string> skipped, warnings;
+  double seconds = 0;
+  std::string output_folder;  // prefix of the output paths
+};
+
+void print_json(const Summary& summary, const EngineResult& result) {
+  const auto files = [&](const std::vector<FileRecord>& list, const std::string& prefix) {
+    std::string text;
+    for (const FileRecord& file : list) {
+      text += fmt::format("{}{{\"path\": {}, \"bytes\": {}", text.empty() ? "" : ", ", json_string(prefix + file.path), file.bytes);
+      if (!file.sha256.empty()) text += fmt::format(", \"sha256\": \"{}\"", file.sha256);
+      text += "}";
+    }
+    return "[" + text + "]";
+  };
+  print(fmt::format("{{\"schema\": 1, \"inputs\": {}, \"outputs\": {}, \"tensors\": {}, \"skipped\": {}, \"warnings\": {}, "
+                    "\"seconds\": {}, \"peak_memory_bytes\": {}}}\n",
+                    files(result.inputs, ""), files(result.outputs, summary.output_folder), summary.tensors,
+                    json_list(summary.skipped), json_list(summary.warnings), json_number(summary.seconds), peak_memory()));
+}
+
+void print_plan(const Globals& globals, const Layout& layout, const Summary& summary, const EngineOptions& engine, const Model& model) {
+  EngineResult planned;
+  for (const OutputFile& file : layout.files) planned.outputs.push_back({file.name, file.size, ""});
+  for (const SourceFile& file : model.files) planned.inputs.push_back({file.path, file.bytes, ""});
+  if (globals.json) return print_json(summary, planned);
+  for (const FileRecord& file : planned.outputs) {
+    print(fmt::format("{}  {} bytes\n", printable(summary.output_folder + file.path), grouped(file.bytes)));
+  }
+  print(fmt::format("would write {} tensors with {} of tile memory\n", summary.tensors, human_size(planned_memory(layout, model, engine))));
+}
+
+void print_result(const Globals& globals, const Summary& summary, const EngineResult& result) {
+  if (globals.json) return print_json(summary, result);
+  if (globals.quiet) return;
+  std::uint64_t bytes = 0;
+  for (const FileRecord& file : result.outputs) {
+    bytes += file.bytes;
+    print(fmt::format("{}  {}\n", printable(summary.output_folder + file.path), human_size(file.bytes)));
+  }
+  print(fmt::format("wrote {} tensors, {}, in {:.2f} s ({}/s)\n", grouped(summary.tensors), human_size(bytes), summary.seconds,
+                    human_size(static_cast<std::uint64_t>(static_cast<double>(bytes) / std::max(summary.seconds, 1e-3)))));
+  if (!summary.skipped.empty()) print(fmt::format("left out {} tensors\n", grouped(summary.skipped.size())));
+}
+
+int convert(const Globals& globals, const ConvertOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const Target target = resolve_target(options);
+  WriteOptions write;
+  std::string output_path = options.output;
+  while (output_path.size() > 1 && output_path.ends_with('/')) output_path.pop_back();
+  write.folder = target.folder;
+  if (!target.folder) write.file_name = std::filesystem::path(output_path).filename().string();
+  if (!options.shard_size.empty()) write.shard_size = parse_size(options.shard_size);
+
+  ReadOptions read;
+  read.key = options.key;
+  const Model source = open_model(options.input, read);
+  report_findings(globals, source);
+  Model model = apply_passes(source, options);
+  check_model(model, target, write);
+  Layout layout = target.writer->plan(model, write);
+  if (target.folder) {
+    plan_side_files(model, options, layout);
+  } else {
+    model.side_files.clear();
+  }
+
+  Summary summary;
+  summary.tensors = model.tensors.size();
+  summary.skipped = skipped_names(source, model);
+  for (std::size_t i = source.findings.size(); i < model.findings.size(); ++i) warn(globals, model.findings[i].message);
+  const std::string parent = std::filesystem::path(output_path).parent_path().string();
+  summary.output_folder = target.folder ? output_path + "/" : parent.empty() ? "" : parent + "/";
+  for (const Finding& finding : model.findings) {
+    if (finding.severity != Severity::kNote) summary.warnings.push_back(finding.message);
+  }
+  EngineOptions engine{globals.threads, globals.max_memory, options.force, !options.no_manifest,
+                       progress_bar(globals, "converting"), &interrupted()};
+  if (options.dry_run) {
+    print_plan(globals, layout, summary, engine, model);
+    return 0;
+  }
+
+  Output output(output_path, target.folder, options.force);
+  const EngineResult result = execute(model, layout, output, engine);
+  for (const Finding& finding : overflow_findings(model, parse_overflow(options.on_overflow))) {
+    warn(globals, finding.message);
+    summary.warnings.push_back(finding.message);
+  }
+  if (!options.no_manifest) {
+    const ManifestInfo info{WCONV_VERSION, "convert", resolved(options, *target.writer), std::string(target.writer->name())};
+    output.add(manifest_name(write.file_name, target.folder), manifest_text(info, model, result));
+  }
+  output.commit();
+  summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  print_result(globals, summary, result);
+  return 0;
+}
+
+}  // namespace
+
+Verb add_convert(CLI::App& app, const Globals& globals) {
+  auto options = std::make_shared<ConvertOptions>();
+  CLI::App* verb = app.add_subcommand("convert", "Write a model in another format, dtype, naming or sharding");
+  verb->add_option("IN", options->input, "File, Hugging Face folder or index")->type_name("MODEL")->required();
+  verb->add_option("-o,--output", options->output, "Output; its extension picks the format, none is a Hugging Face folder")->type_name("OUT")->required();
+  verb->add_option("--to", options->to, "Format of the output: safetensors, pytorch, gguf, hf")->type_name("FORMAT");
+  verb->add_option("--dtype", options->dtype, "Cast every floating-point tensor to this type")->type_name("T");
+  verb->add_option("--tensor-dtype", options->tensor_dtype, "Cast the tensors that match; the last match wins")->type_name("GLOB=T")->allow_extra_args(false);
+  verb->add_option("--on-overflow", options->on_overflow, "Values too large for the type: error, saturate or inf")
+      ->type_name("WHAT")->check(CLI::IsMember({"error", "saturate", "inf"}));
+  verb->add_option("--include", options->include, "Write only tensors that match")->type_name("GLOB")->allow_extra_args(false);
+  verb->add_option("--exclude", options->exclude, "Leave out tensors that match")->type_name("GLOB")->allow_extra_args(false);
+  verb->add_option("--strip-prefix", options->strip_prefix, "Remove this prefix from names, e.g. module.")->type_name("P")->allow_extra_args(false);
+  verb->add_option("--rename", options->rename, "Replace what matches in names ($1 is a group)")->type_name("REGEX=REPLACEMENT")->allow_extra_args(false);
+  verb->add_option("--key", options->key, "Part of a nested checkpoint, e.g. model_state_dict")->type_name("PATH");
+  verb->add_option("--shard-size", options->shard_size, "Split the output into files of at most this size")->type_name("SIZE");
+  verb->add_option("--set", options->metadata.set, "Set metadata; KEY:u32=7 names the type")->type_name("KEY=VALUE")->allow_extra_args(false);
+  verb->add_option("--set-file", options->metadata.set_file, "Set metadata to a file's text")->type_name("KEY=PATH")->allow_extra_args(false);
+  verb->add_option("--unset", options->metadata.unset, "Remove metadata")->type_name("KEY")->allow_extra_args(false);
+  verb->add_flag("-f,--force", options->force, "Replace the output if it exists");
+  verb->add_flag("-n,--dry-run", options->dry_run, "Print the plan with exact sizes; write nothing");
+  verb->add_flag("--no-manifest", options->no_manifest, "Write no manifest and compute no digests");
+  return {verb, [&globals, options] { return convert(globals, *options); }};
+}
+
+}  // namespace wconv::tool

@@ -1,0 +1,77 @@
+// What the subcommands share. Everything a person reads is written below tools/wconv; the library prints nothing.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "wconv/engine.h"
+#include "wconv/error.h"
+#include "wconv/model.h"
+
+namespace wconv::tool {
+
+// Options that every verb takes, before or after its name.
+struct Globals {
+  unsigned threads = 0;          // 0: all cores
+  std::uint64_t max_memory = 0;  // bytes; 0: the default
+  bool json = false, quiet = false, verbose = false;
+  std::string color = "auto";
+};
+
+// One verb: declares its options on `app` and returns what runs it; that returns the exit status or throws Error.
+// The CLI::App tree is the one table of options: help, man page and completions are made from it.
+struct Verb {
+  CLI::App* app = nullptr;
+  std::function<int()> run;
+};
+Verb add_inspect(CLI::App& app, const Globals& globals);
+Verb add_convert(CLI::App& app, const Globals& globals);
+Verb add_verify(CLI::App& app, const Globals& globals);
+
+// Set by SIGINT and SIGTERM to the signal's number.
+const std::atomic<int>& interrupted();
+void install_signal_handlers();
+
+// "512MiB", "5GB", "1000": bytes. Throws Error(kUsage).
+std::uint64_t parse_size(const std::string& text);
+// "11.0 MiB"
+std::string human_size(std::uint64_t bytes);
+// "5,771,520"
+std::string grouped(std::uint64_t number);
+
+// stdout, buffered; a closed pipe ends the program quietly with 0, another failure throws Error(kIo).
+void print(std::string_view text);
+void flush();
+// stderr: "wconv: warning: …". Silent with --quiet.
+void warn(const Globals& globals, std::string_view text);
+void note(const Globals& globals, std::string_view text);  // only with -v
+// Every finding of a model, as warnings and notes. Notes that say what was chosen for the user are always shown.
+void report_findings(const Globals& globals, const Model& model);
+
+// One line on stderr, and with --json one JSON document on stdout. Returns the exit status.
+int report_error(const Globals& globals, const Error& error);
+
+// True when stdout may be coloured (--color, NO_COLOR, TERM, terminal).
+bool use_color(const Globals& globals);
+inline std::string bold(const Globals& globals, std::string_view text) {
+  return use_color(globals) ? "\x1b[1m" + std::string(text) + "\x1b[0m" : std::string(text);
+}
+inline std::string red(const Globals& globals, std::string_view text) {
+  return use_color(globals) ? "\x1b[31m" + std::string(text) + "\x1b[0m" : std::string(text);
+}
+inline std::string green(const Globals& globals, std::string_view text) {
+  return use_color(globals) ? "\x1b[32m" + std::string(text) + "\x1b[0m" : std::string(text);
+}
+
+// A progress bar on stderr with rate and ETA, only where stderr is a terminal and neither --quiet nor --json was given;
+// otherwise empty.
+std::function<void(std::uint64_t, std::uint64_t)> progress_bar(const Globals& globals, std::string label);
+
+// "shape [2, 3]" as it is shown to people: "2×3"; a scalar: "scalar".
+std::string shape_text(const std::vector<std::uint64_t>& shape);
+
+}  // namespace wconv::tool
