@@ -1,0 +1,78 @@
+#include "formats/gguf/header.h"
+
+#include <algorithm>
+
+#include "formats/gguf/layout.h"
+#include "wconv/error.h"
+
+namespace wconv::gguf {
+
+std::string Cursor::string(std::string_view field) {
+  const std::uint64_t begin = bytes.offset(), size = count(field);
+  if (size > bytes.remaining())
+    fail_at(begin, ErrorCode::kCorrupt, "{} says it has {} bytes, {} are left in the file", field, size,
+            bytes.remaining());
+  return std::string(bytes.take_text(size, field));
+}
+
+void Cursor::require(std::uint64_t n, std::uint64_t entry_bytes, std::string_view field) {
+  if (n > bytes.remaining() / entry_bytes)
+    fail_at(bytes.offset(), ErrorCode::kCorrupt, "{} {} need at least {} bytes each, {} bytes are left in the file", n,
+            field, entry_bytes, bytes.remaining());
+}
+
+Preamble read_preamble(Cursor& cursor) {
+  if (cursor.bytes.take_text(kMagic.size(), "magic") != kMagic)
+    fail_at(0, ErrorCode::kCorrupt, "not a GGUF file: it does not begin with '{}'", kMagic);
+  Preamble preamble;
+  std::uint32_t version = cursor.bytes.u32("version");
+  const std::uint32_t swapped = __builtin_bswap32(version);
+  if (version > kVersion && swapped <= kVersion) {
+    preamble.big_endian = true;
+    version = swapped;
+    cursor.bytes.set_endian(ByteReader::Endian::kBig);
+  }
+  if (version < 1 || version > kVersion)
+    fail_at(4, ErrorCode::kUnsupported, "GGUF version {}; versions 1 to {} are known", version, kVersion);
+  cursor.version = version;
+  preamble.tensors = cursor.count("tensor count");
+  preamble.keys = cursor.count("metadata count");
+  return preamble;
+}
+
+namespace {
+
+Header read_header_of(const std::shared_ptr<const File>& file) {
+  Cursor cursor{ByteReader(file)};
+  const Preamble preamble = read_preamble(cursor);
+  FindingList findings;
+  Header header;
+  header.file = file;
+  header.version = cursor.version;
+  header.big_endian = preamble.big_endian;
+  // The counts come together and each is checked before anything is kept: key length, type and one byte of value;
+  // name length, dimensions, type and offset.
+  cursor.require(preamble.keys, cursor.count_bytes() + 5, "metadata entries");
+  cursor.require(preamble.tensors, cursor.count_bytes() + 16, "tensors");
+  header.metadata = read_metadata(cursor, preamble.keys, findings);
+  const std::uint64_t alignment = stated_alignment(header.metadata);
+  header.tensors = read_tensor_table(cursor, preamble.tensors, findings);
+  const std::uint64_t end = cursor.bytes.offset();  // below 2^63; the alignment below 2^32
+  header.data_begin = std::min((end + alignment - 1) / alignment * alignment, file->size());
+  check_offsets(header.tensors, alignment, file->size() - header.data_begin, findings);
+  header.findings = findings.take();
+  return header;
+}
+
+}  // namespace
+
+Header read_header(std::shared_ptr<const File> file) {
+  try {
+    return read_header_of(file);
+  } catch (Error& error) {
+    error.in_file(file->path());
+    throw;
+  }
+}
+
+}  // namespace wconv::gguf

@@ -1,0 +1,24 @@
+#include "formats/gguf/layout.h"
+
+#include <bit>
+
+#include "wconv/error.h"
+
+namespace wconv::gguf {
+
+std::string part_name(std::string_view stem, std::uint64_t index, std::uint64_t count) {
+  return fmt::format("{}-{:05}-of-{:05}.gguf", stem, index + 1, count);
+}
+
+std::uint64_t stated_alignment(const Metadata& metadata) {
+  const MetaValue* value = metadata.find(kAlignmentKey);
+  if (value == nullptr) return kDefaultAlignment;
+  if (value->type != MetaType::kU32)
+    fail(ErrorCode::kCorrupt, "{} has the type {}; it must be u32", kAlignmentKey, meta_type_name(value->type));
+  const std::uint64_t alignment = std::get<std::uint64_t>(value->value);
+  if (!std::has_single_bit(alignment))
+    fail(ErrorCode::kCorrupt, "{} is {}; it must be a power of two", kAlignmentKey, alignment);
+  return alignment;
+}
+
+}  // namespace wconv::gguf

@@ -1,0 +1,35 @@
+// Constants and small rules that the reader and the writer share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "wconv/model.h"
+
+namespace wconv::gguf {
+
+inline constexpr std::string_view kMagic = "GGUF";
+inline constexpr std::uint32_t kVersion = 3;  // written
+inline constexpr std::uint64_t kDefaultAlignment = 32;
+inline constexpr std::size_t kMaxDimensions = 4;    // GGML_MAX_DIMS
+inline constexpr std::size_t kMaxNameBytes = 63;    // GGML_MAX_NAME less its NUL
+inline constexpr std::size_t kMaxKeyBytes = 65535;  // the specification's limit
+
+inline constexpr std::string_view kAlignmentKey = "general.alignment";
+inline constexpr std::string_view kArchitectureKey = "general.architecture";
+inline constexpr std::string_view kSplitNoKey = "split.no";                  // u16, from 0
+inline constexpr std::string_view kSplitCountKey = "split.count";            // u16
+inline constexpr std::string_view kSplitTensorsKey = "split.tensors.count";  // i32, over all parts
+
+inline bool is_split_key(std::string_view key) {
+  return key == kSplitNoKey || key == kSplitCountKey || key == kSplitTensorsKey;
+}
+
+// "STEM-00001-of-00003.gguf"; `index` counts from 0.
+std::string part_name(std::string_view stem, std::uint64_t index, std::uint64_t count);
+
+// The alignment that the metadata states, or 32. Throws Error(kCorrupt) unless it is a u32 power of two, as ggml does.
+std::uint64_t stated_alignment(const Metadata& metadata);
+
+}  // namespace wconv::gguf

@@ -1,0 +1,133 @@
+#include "formats/gguf/split.h"
+
+#include <filesystem>
+#include <string>
+#include <unordered_map>
+
+#include "formats/gguf/layout.h"
+#include "wconv/error.h"
+
+namespace wconv::gguf {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct SplitKeys {
+  std::uint64_t no = 0, count = 0;
+  std::optional<std::uint64_t> tensors;
+};
+
+std::optional<std::uint64_t> number(const Header& header, std::string_view key) {
+  const MetaValue* value = header.metadata.find(key);
+  if (value == nullptr) return std::nullopt;
+  std::uint64_t result = 0;
+  if (!value->as_unsigned(result))
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("key '{}' should be a number; it is {}", key, meta_type_name(value->type)))
+        .in_file(header.file->path());
+  return result;
+}
+
+SplitKeys split_keys(const Header& header) {
+  SplitKeys keys;
+  keys.count = number(header, kSplitCountKey).value_or(0);
+  keys.no = number(header, kSplitNoKey).value_or(0);
+  keys.tensors = number(header, kSplitTensorsKey);
+  if (keys.count > 65535 || (keys.count > 1 && keys.no >= keys.count))
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("{} is {} and {} is {}: no such part", kSplitNoKey, keys.no, kSplitCountKey, keys.count))
+        .in_file(header.file->path());
+  return keys;
+}
+
+// "model" of "model-00002-of-00003.gguf"; empty when the name doesn't end as part `no` of `count` should.
+std::string stem_of(const std::string& name, std::uint64_t no, std::uint64_t count) {
+  const std::string ending = part_name("", no, count);
+  return name.size() > ending.size() && name.ends_with(ending) ? name.substr(0, name.size() - ending.size()) : "";
+}
+
+std::string sibling(const Header& header, const std::string& name) {
+  return (fs::path(header.file->path()).parent_path() / name).string();
+}
+
+Header open_part(const Header& first, const std::string& name, std::uint64_t index, std::uint64_t count) {
+  const auto missing = [&] {
+    return Error(ErrorCode::kMissing, fmt::format("part {} of {} missing: {}", index + 1, count, printable(name)))
+        .in_file(first.file->path());
+  };
+  if (first.file->descriptor() < 0) throw missing();  // bytes in memory have nothing beside them
+  try {
+    return read_header(File::open(sibling(first, name)));
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kMissing) throw missing();
+    throw;
+  }
+}
+
+void check_part(const Header& part, std::uint64_t index, const SplitKeys& expected) {
+  const SplitKeys keys = split_keys(part);
+  const auto check = [&part](std::string_view key, std::uint64_t found, std::uint64_t wanted) {
+    if (found != wanted)
+      throw Error(ErrorCode::kCorrupt,
+                  fmt::format("{} is {}; as this part of the model it must be {}", key, found, wanted))
+          .in_file(part.file->path());
+  };
+  check(kSplitNoKey, keys.no, index);
+  check(kSplitCountKey, keys.count, expected.count);
+  if (keys.tensors && expected.tensors) check(kSplitTensorsKey, *keys.tensors, *expected.tensors);
+}
+
+// Names are unique over all parts, and as many as the first part says.
+void check_tensors(const std::vector<Header>& parts, const SplitKeys& keys) {
+  std::unordered_map<std::string_view, const Header*> seen;
+  for (const Header& part : parts) {
+    for (const TensorEntry& entry : part.tensors) {
+      const auto [at, is_new] = seen.emplace(entry.info.name, &part);
+      if (!is_new)
+        throw Error(ErrorCode::kCorrupt, fmt::format("the tensor is in two parts, {} and {}",
+                                                     printable(at->second->file->path()), printable(part.file->path())))
+            .in_tensor(entry.info.name)
+            .in_file(part.file->path())
+            .at(entry.position);
+    }
+  }
+  if (keys.tensors && *keys.tensors != seen.size())
+    throw Error(ErrorCode::kCorrupt, fmt::format("{} is {}, the {} parts have {} tensors", kSplitTensorsKey,
+                                                 *keys.tensors, parts.size(), seen.size()))
+        .in_file(parts.front().file->path());
+}
+
+}  // namespace
+
+std::vector<Header> open_parts(Header first) {
+  const SplitKeys keys = split_keys(first);
+  std::vector<Header> parts;
+  if (keys.count <= 1) {
+    parts.push_back(std::move(first));
+    if (keys.count == 1) check_tensors(parts, keys);
+    return parts;
+  }
+  const std::string path = first.file->path(), name = fs::path(path).filename().string();
+  const std::string stem = stem_of(name, keys.no, keys.count);
+  if (keys.no != 0) {
+    const std::string wanted = stem.empty() ? "the first part" : part_name(stem, 0, keys.count);
+    throw Error(ErrorCode::kUsage, fmt::format("this is part {} of {} of a split model; give {} instead", keys.no + 1,
+                                               keys.count, printable(wanted)))
+        .in_file(path);
+  }
+  if (stem.empty())
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("it says it is part 1 of {}, but its name does not end in '{}', so the others "
+                            "cannot be found; give it its name back",
+                            keys.count, part_name("", 0, keys.count)))
+        .in_file(path);
+  parts.push_back(std::move(first));
+  for (std::uint64_t i = 1; i < keys.count; ++i) {
+    parts.push_back(open_part(parts.front(), part_name(stem, i, keys.count), i, keys.count));
+    check_part(parts.back(), i, keys);
+  }
+  check_tensors(parts, keys);
+  return parts;
+}
+
+}  // namespace wconv::gguf

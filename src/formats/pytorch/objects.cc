@@ -1,0 +1,249 @@
+// Containers, attributes and leaves. Tensors are in tensors.cc, numpy's arrays in arrays.cc.
+#include "formats/pytorch/objects.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "wconv/error.h"
+#include "wconv/numeric.h"
+
+namespace wconv::pytorch {
+namespace {
+constexpr std::size_t kMaxListLeaf = 1000;           // longer lists of numbers are not metadata
+constexpr std::uint64_t kMaxTextLeaf = 64 * 1024;    // bytes
+}  // namespace
+
+GlobalInfo Objects::global_meaning(NodeId global) const {
+  if (pickle_.kind(global) != NodeKind::kGlobal) return {};
+  const auto [entry, added] = meanings_.try_emplace(global);
+  if (added) entry->second = lookup_global(pickle_.global_name(global));
+  return entry->second;
+}
+
+GlobalInfo Objects::meaning(NodeId id) const {
+  if (pickle_.kind(id) != NodeKind::kObject) return {};
+  return global_meaning(pickle_.object(id).callable);
+}
+
+std::string Objects::class_name(NodeId id) const {
+  const Object& object = pickle_.object(id);
+  NodeId callable = object.callable;
+  if (meaning(id).meaning == Meaning::kReconstructor && pickle_.kind(object.args) == NodeKind::kTuple &&
+      !pickle_.items(object.args).empty()) {
+    callable = pickle_.items(object.args)[0];
+  }
+  if (pickle_.kind(callable) == NodeKind::kGlobal) return pickle_.global_name(callable);
+  return pickle_.kind(callable) == NodeKind::kObject ? class_name(callable) + "()" : "something that is no class";
+}
+
+const std::vector<NodeId>& Objects::call_args(NodeId id, std::size_t least) const {
+  const Object& object = pickle_.object(id);
+  static const std::vector<NodeId> kNone;
+  const auto& args = pickle_.kind(object.args) == NodeKind::kTuple ? pickle_.items(object.args) : kNone;
+  if (args.size() < least) {
+    fail(ErrorCode::kCorrupt, "{} has {} arguments; it takes at least {}", class_name(id), args.size(), least);
+  }
+  return args;
+}
+
+// Key-value pairs of a dict or of an object that is one.
+const std::vector<NodeId>* Objects::pairs_of(NodeId id) const {
+  if (pickle_.kind(id) == NodeKind::kDict) return &pickle_.items(id);
+  if (meaning(id).meaning == Meaning::kDict) return &pickle_.object(id).pairs;
+  return nullptr;
+}
+
+// Attributes: the state is a dict, or (dict, slots).
+const std::vector<NodeId>* Objects::state_pairs(NodeId id) const {
+  if (pickle_.kind(id) != NodeKind::kObject) return nullptr;
+  NodeId state = pickle_.object(id).state;
+  if (state != kNoNode && pickle_.kind(state) == NodeKind::kTuple && !pickle_.items(state).empty()) {
+    state = pickle_.items(state)[0];
+  }
+  return state == kNoNode ? nullptr : pairs_of(state);
+}
+
+NodeId Objects::find_key(const std::vector<NodeId>& pairs, std::string_view key) const {
+  for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
+    if (pickle_.kind(pairs[i]) == NodeKind::kText && pickle_.blob(pairs[i]).size == key.size() &&
+        pickle_.text(pairs[i]) == key) {
+      return pairs[i + 1];
+    }
+  }
+  return kNoNode;
+}
+
+std::string Objects::key_text(NodeId id) const {
+  switch (pickle_.kind(id)) {
+    case NodeKind::kText: return pickle_.text(id);
+    case NodeKind::kBool: return pickle_.integer(id) ? "True" : "False";
+    case NodeKind::kNone: return "None";
+    default: break;
+  }
+  if (const auto json = scalar_json(id)) return *json;
+  if (pickle_.kind(id) == NodeKind::kTuple || pickle_.kind(id) == NodeKind::kList) {
+    std::string text;
+    for (const NodeId item : pickle_.items(id)) {
+      if (pickle_.kind(item) == NodeKind::kTuple) fail(ErrorCode::kUnsupported, "a dict has nested tuples as keys");
+      text += (text.empty() ? "" : ",") + key_text(item);
+    }
+    return "(" + text + ")";
+  }
+  return pickle_.kind(id) == NodeKind::kObject ? class_name(id) : "key";
+}
+
+std::vector<std::pair<std::string, NodeId>> Objects::entries(const std::vector<NodeId>& pairs) const {
+  std::vector<std::pair<std::string, NodeId>> out;
+  out.reserve(pairs.size() / 2);
+  for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) out.emplace_back(key_text(pairs[i]), pairs[i + 1]);
+  return out;
+}
+
+std::optional<std::vector<std::pair<std::string, NodeId>>> Objects::module_children(NodeId id) const {
+  const auto* state = state_pairs(id);
+  if (!state) return std::nullopt;
+  const NodeId parameters = find_key(*state, "_parameters"), modules = find_key(*state, "_modules");
+  if (parameters == kNoNode || modules == kNoNode || !pairs_of(parameters) || !pairs_of(modules)) return std::nullopt;
+  std::set<std::string> transient;
+  if (const NodeId set = find_key(*state, "_non_persistent_buffers_set"); set != kNoNode) {
+    for (const auto& [key, item] : children(set)) {
+      if (pickle_.kind(item) == NodeKind::kText) transient.insert(pickle_.text(item));
+    }
+  }
+  auto out = entries(*pairs_of(parameters));
+  const NodeId buffers = find_key(*state, "_buffers");
+  if (buffers != kNoNode && pairs_of(buffers)) {
+    for (auto& entry : entries(*pairs_of(buffers))) {
+      if (!transient.contains(entry.first)) out.push_back(std::move(entry));
+    }
+  }
+  for (auto& entry : entries(*pairs_of(modules))) out.push_back(std::move(entry));
+  return out;
+}
+
+bool Objects::is_module(NodeId id) const {
+  if (pickle_.kind(id) != NodeKind::kObject) return false;
+  return module_children(id).has_value() || class_name(id).starts_with("__torch__.");
+}
+
+bool Objects::is_container(NodeId id) const {
+  switch (pickle_.kind(id)) {
+    case NodeKind::kList:
+    case NodeKind::kTuple:
+    case NodeKind::kSet:
+    case NodeKind::kDict: return true;
+    case NodeKind::kObject: break;
+    default: return false;
+  }
+  switch (meaning(id).meaning) {
+    case Meaning::kUnknown:
+    case Meaning::kSize:
+    case Meaning::kDict:
+    case Meaning::kList:
+    case Meaning::kTuple:
+    case Meaning::kSet:
+    case Meaning::kReconstructor:
+    case Meaning::kTextLike: return true;
+    default: return false;
+  }
+}
+
+std::vector<std::pair<std::string, NodeId>> Objects::children(NodeId id) const {
+  std::vector<std::pair<std::string, NodeId>> out;
+  const auto add_list = [&](const std::vector<NodeId>& items, std::string_view prefix = "") {
+    for (std::size_t i = 0; i < items.size(); ++i) out.emplace_back(fmt::format("{}{}", prefix, i), items[i]);
+  };
+  const NodeKind kind = pickle_.kind(id);
+  if (kind == NodeKind::kDict) return entries(pickle_.items(id));
+  if (kind == NodeKind::kList || kind == NodeKind::kTuple || kind == NodeKind::kSet) {
+    add_list(pickle_.items(id));
+    return out;
+  }
+  if (kind != NodeKind::kObject) return out;
+  if (auto module = module_children(id)) return std::move(*module);
+  const Object& object = pickle_.object(id);
+  const Meaning what = meaning(id).meaning;
+  const bool sequence = what == Meaning::kList || what == Meaning::kTuple || what == Meaning::kSet || what == Meaning::kSize;
+  const auto& args = call_args(id, 0);
+  if (what == Meaning::kDict) {  // attributes of a dict, such as a state_dict's _metadata, are not its contents
+    for (const NodeId arg : args) {
+      if (pairs_of(arg)) return entries(*pairs_of(arg));
+      if (pickle_.kind(arg) != NodeKind::kList) continue;
+      for (const NodeId pair : pickle_.items(arg)) {
+        const bool two = pickle_.kind(pair) == NodeKind::kTuple || pickle_.kind(pair) == NodeKind::kList;
+        if (two && pickle_.items(pair).size() == 2) out.emplace_back(key_text(pickle_.items(pair)[0]), pickle_.items(pair)[1]);
+      }
+    }
+  } else if (sequence) {
+    if (!args.empty() && is_container(args[0])) return children(args[0]);
+  } else if (what == Meaning::kUnknown) {
+    add_list(args, "args.");
+  }
+  for (auto& entry : entries(object.pairs)) out.push_back(std::move(entry));
+  add_list(object.list);
+  if (what == Meaning::kDict) return out;
+  if (const auto* state = state_pairs(id)) {
+    for (auto& entry : entries(*state)) out.push_back(std::move(entry));
+  } else if (object.state != kNoNode) {
+    out.emplace_back("state", object.state);
+  }
+  return out;
+}
+
+// JSON text of a number, boolean or text; nothing for the rest.
+std::optional<std::string> Objects::scalar_json(NodeId id) const {
+  switch (pickle_.kind(id)) {
+    case NodeKind::kBool: return pickle_.integer(id) ? "true" : "false";
+    case NodeKind::kInt: return fmt::format("{}", pickle_.integer(id));
+    case NodeKind::kLong: return pickle_.text(id);
+    case NodeKind::kFloat: return metadata_json(MetaValue::f64(pickle_.real(id)));
+    case NodeKind::kText:
+      if (pickle_.blob(id).size > kMaxTextLeaf) return std::nullopt;
+      return metadata_json(MetaValue::string(pickle_.text(id)));
+    default: return std::nullopt;
+  }
+}
+
+std::optional<MetaValue> Objects::leaf(NodeId id) const {
+  switch (pickle_.kind(id)) {
+    case NodeKind::kBool: return MetaValue::boolean(pickle_.integer(id) != 0);
+    case NodeKind::kInt: return MetaValue::i64(pickle_.integer(id));
+    case NodeKind::kFloat: return MetaValue::f64(pickle_.real(id));
+    case NodeKind::kLong: return MetaValue::string(pickle_.text(id));
+    case NodeKind::kText:
+      if (pickle_.blob(id).size > kMaxTextLeaf) return std::nullopt;
+      return MetaValue::string(pickle_.text(id));
+    case NodeKind::kGlobal: return MetaValue::string(pickle_.global_name(id));
+    case NodeKind::kList:
+    case NodeKind::kTuple: {
+      const auto& items = pickle_.items(id);
+      if (items.empty() || items.size() > kMaxListLeaf) return std::nullopt;
+      std::string text;
+      for (const NodeId item : items) {
+        const auto json = scalar_json(item);
+        if (!json) return std::nullopt;
+        text += (text.empty() ? "[" : ", ") + *json;
+      }
+      return MetaValue::string(text + "]");
+    }
+    case NodeKind::kObject: break;
+    default: return std::nullopt;
+  }
+  const Meaning what = meaning(id).meaning;
+  if (what == Meaning::kNumpyScalar) {
+    const Tensor scalar = numpy_scalar(id);
+    if (!can_decode(scalar.info.dtype)) return std::nullopt;
+    std::vector<std::byte> stored(scalar.data->size_bytes());
+    scalar.data->read(0, stored);
+    double value = 0;
+    decode_f64(scalar.info.dtype, stored, std::span(&value, 1));
+    return MetaValue::f64(value);
+  }
+  const auto& args = call_args(id, 0);
+  if (what == Meaning::kSize && !args.empty()) return leaf(args[0]);
+  if ((what == Meaning::kScalar || what == Meaning::kDevice) && !args.empty()) return leaf(args[0]);
+  return std::nullopt;
+}
+
+}  // namespace wconv::pytorch

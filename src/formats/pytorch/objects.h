@@ -1,0 +1,104 @@
+// What the nodes of a pickle mean: tensors, arrays, containers, leaves.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/pytorch/globals.h"
+#include "formats/pytorch/pickle.h"
+#include "wconv/model.h"
+
+namespace wconv::pytorch {
+
+// The bytes of a storage, as a container (zip, legacy stream, tar) holds them.
+struct StorageRequest {
+  std::string key;
+  std::uint64_t bytes = 0;  // what the pickle claims
+  DType dtype = DType::kU8;
+};
+class StorageSource {
+ public:
+  virtual ~StorageSource() = default;
+  // Exactly request.bytes bytes, as stored. Throws Error(kCorrupt) naming the key.
+  virtual std::shared_ptr<const TensorData> storage(const StorageRequest& request) = 0;
+  virtual bool big_endian() const { return false; }
+  // Containers that name whole tensors by persistent ids (tar). Null where they don't.
+  virtual const Tensor* persistent_tensor(const std::string&) { return nullptr; }
+};
+
+struct NamedTensor {
+  std::string suffix;  // "" or, for the parts of a quantized tensor, ".scale"
+  Tensor tensor;       // without a name
+};
+
+// Reads nodes of one pickle. Not thread-safe.
+class Objects {
+ public:
+  Objects(const Pickle& pickle, StorageSource& storages) : pickle_(pickle), storages_(storages) {}
+
+  const Pickle& pickle() const { return pickle_; }
+
+  // The meaning of an object's class or function; kUnknown for all other nodes.
+  GlobalInfo meaning(NodeId id) const;
+  // Class name of an object: "module.Class".
+  std::string class_name(NodeId id) const;
+
+  bool is_tensor(NodeId id) const;   // a torch tensor or numpy array, readable or not
+  // The tensor's description and data. Throws Error(kCorrupt | kUnsupported) without the tensor's name.
+  std::vector<NamedTensor> tensor(NodeId id);
+
+  // Children of a container in order, as (key, node): dict entries, list items, attributes. Parameters, buffers and
+  // sub-modules of an nn.Module stand under the names of its state_dict. Empty for leaves.
+  std::vector<std::pair<std::string, NodeId>> children(NodeId id) const;
+  bool is_container(NodeId id) const;
+  bool is_module(NodeId id) const;  // an nn.Module or TorchScript object: its children are named by state_dict
+
+  // A leaf as metadata: numbers, text, booleans; lists of those as arrays of JSON text. Nothing for None and objects.
+  std::optional<MetaValue> leaf(NodeId id) const;
+
+  // Notes for a person, made while reading: dropped attributes, quantized tensors.
+  std::vector<Finding> findings;
+  Metadata extra_metadata;
+
+ private:
+  struct View {
+    std::uint64_t offset = 0;
+    std::vector<std::uint64_t> shape;
+    std::vector<std::int64_t> strides;
+  };
+  const std::vector<NodeId>& call_args(NodeId id, std::size_t least) const;
+  GlobalInfo global_meaning(NodeId global) const;
+  NodeId inner_tensor(NodeId id) const;
+  std::int64_t integer(NodeId id, std::string_view what) const;
+  std::int64_t integer_or_bool(NodeId id) const;
+  std::vector<std::int64_t> integers(NodeId id, std::string_view what) const;
+  View view(const std::vector<NodeId>& args) const;
+  Tensor strided(NodeId storage, View view, std::optional<DType> dtype);
+  std::shared_ptr<const TensorData> storage_data(const StorageRequest& request);
+  std::vector<NamedTensor> quantized(NodeId id);
+  Tensor array(NodeId id);
+  Tensor numpy_scalar(NodeId id) const;
+  std::pair<DType, bool> numpy_dtype(NodeId id) const;  // and whether it is big-endian
+  std::shared_ptr<const TensorData> bytes(NodeId id) const;
+  std::optional<std::vector<std::pair<std::string, NodeId>>> module_children(NodeId id) const;
+  std::vector<std::pair<std::string, NodeId>> entries(const std::vector<NodeId>& pairs) const;
+  std::string key_text(NodeId id) const;
+  const std::vector<NodeId>* pairs_of(NodeId id) const;
+  const std::vector<NodeId>* state_pairs(NodeId id) const;
+  NodeId find_key(const std::vector<NodeId>& pairs, std::string_view key) const;
+  std::optional<std::string> scalar_json(NodeId id) const;
+
+  const Pickle& pickle_;
+  StorageSource& storages_;
+  using ViewKey = std::tuple<std::string, DType, std::uint64_t, std::vector<std::uint64_t>, std::vector<std::int64_t>>;
+  std::map<ViewKey, std::shared_ptr<const TensorData>> views_;  // equal views are one TensorData: tied
+  std::unordered_map<std::string, std::shared_ptr<const TensorData>> storage_cache_;
+  mutable std::unordered_map<NodeId, GlobalInfo> meanings_;  // by the callable's node
+};
+
+}  // namespace wconv::pytorch

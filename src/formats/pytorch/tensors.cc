@@ -1,0 +1,222 @@
+// torch tensors: views of storages.
+#include <algorithm>
+#include <cstring>
+
+#include "formats/pytorch/objects.h"
+#include "wconv/byte_reader.h"
+#include "wconv/error.h"
+
+namespace wconv::pytorch {
+
+bool Objects::is_tensor(NodeId id) const {
+  if (pickle_.kind(id) == NodeKind::kPersistent) {
+    const NodeId key = pickle_.items(id)[0];
+    return pickle_.kind(key) == NodeKind::kText && storages_.persistent_tensor(pickle_.text(key)) != nullptr;
+  }
+  switch (meaning(id).meaning) {
+    case Meaning::kRebuildTensor:
+    case Meaning::kRebuildTensorV2:
+    case Meaning::kRebuildTensorV3:
+    case Meaning::kRebuildQTensor:
+    case Meaning::kRebuildParameter:
+    case Meaning::kRebuildFromType:
+    case Meaning::kRebuildFromNumpy:
+    case Meaning::kRefusedTensor: return true;
+    case Meaning::kNumpyReconstruct:
+    case Meaning::kNumpyFromBuffer: {
+      // Arrays of text or Python objects are no tensors; they stay inert.
+      try {
+        const bool built = meaning(id).meaning == Meaning::kNumpyFromBuffer;
+        const NodeId state = pickle_.object(id).state;
+        if (!built && (state == kNoNode || pickle_.kind(state) != NodeKind::kTuple || pickle_.items(state).size() < 5)) return false;
+        numpy_dtype(built ? call_args(id, 2)[1] : pickle_.items(state)[2]);
+        return true;
+      } catch (const Error&) {
+        return false;
+      }
+    }
+    default: return false;
+  }
+}
+
+std::int64_t Objects::integer(NodeId id, std::string_view what) const {
+  if (pickle_.kind(id) != NodeKind::kInt) fail(ErrorCode::kCorrupt, "its {} is no 64-bit integer", what);
+  return pickle_.integer(id);
+}
+
+std::vector<std::int64_t> Objects::integers(NodeId id, std::string_view what) const {
+  if (meaning(id).meaning == Meaning::kSize) id = call_args(id, 1)[0];
+  if (pickle_.kind(id) != NodeKind::kTuple && pickle_.kind(id) != NodeKind::kList) {
+    fail(ErrorCode::kCorrupt, "its {} is no tuple of integers", what);
+  }
+  std::vector<std::int64_t> out;
+  for (const NodeId item : pickle_.items(id)) out.push_back(integer(item, what));
+  return out;
+}
+
+Objects::View Objects::view(const std::vector<NodeId>& args) const {
+  View view;
+  const std::int64_t offset = integer(args[1], "storage offset");
+  if (offset < 0) fail(ErrorCode::kCorrupt, "its storage offset {} is negative", offset);
+  view.offset = static_cast<std::uint64_t>(offset);
+  for (const std::int64_t size : integers(args[2], "size")) {
+    if (size < 0) fail(ErrorCode::kCorrupt, "its size {} is negative", size);
+    view.shape.push_back(static_cast<std::uint64_t>(size));
+  }
+  view.strides = integers(args[3], "stride");
+  return view;
+}
+
+std::shared_ptr<const TensorData> Objects::storage_data(const StorageRequest& request) {
+  auto& data = storage_cache_[request.key];
+  if (!data) data = storages_.storage(request);
+  if (data->size_bytes() != request.bytes) {
+    fail(ErrorCode::kCorrupt, "storage '{}' is claimed to have {} bytes here and {} elsewhere", request.key, request.bytes,
+         data->size_bytes());
+  }
+  return data;
+}
+
+// `dtype`: of the tensor, where its storage has none.
+Tensor Objects::strided(NodeId storage, View view, std::optional<DType> dtype) {
+  if (pickle_.kind(storage) != NodeKind::kPersistent) fail(ErrorCode::kCorrupt, "its storage is no persistent id");
+  const NodeId id = pickle_.items(storage)[0];
+  if (pickle_.kind(id) != NodeKind::kTuple || pickle_.items(id).size() < 5) {
+    fail(ErrorCode::kCorrupt, "its storage id is no tuple ('storage', type, key, location, size)");
+  }
+  const auto& parts = pickle_.items(id);
+  const GlobalInfo type = global_meaning(parts[1]);
+  if (type.meaning != Meaning::kStorage && type.meaning != Meaning::kUntypedStorage) {
+    fail(ErrorCode::kCorrupt, "its storage has a type that is no torch storage");
+  }
+  if (type.meaning == Meaning::kStorage && !type.dtype) {
+    fail(ErrorCode::kUnsupported, "its storage type {} is not supported", pickle_.global_name(parts[1]));
+  }
+  const DType element = dtype ? *dtype : type.dtype.value_or(DType::kU8);
+  if (pickle_.kind(parts[3]) == NodeKind::kText && pickle_.text(parts[3]) == "meta") {
+    fail(ErrorCode::kUnsupported, "is a meta tensor, which has no data");
+  }
+  const std::uint64_t element_bytes = info(element).block_bytes;
+  const std::uint64_t unit = type.meaning == Meaning::kUntypedStorage ? 1 : info(*type.dtype).block_bytes;
+  const std::int64_t count = integer(parts[4], "storage size");
+  StorageRequest request;
+  request.key = pickle_.kind(parts[2]) == NodeKind::kText ? pickle_.text(parts[2]) : key_text(parts[2]);
+  request.dtype = element;
+  if (count < 0 || !checked_mul(static_cast<std::uint64_t>(count), unit, request.bytes)) {
+    fail(ErrorCode::kCorrupt, "its storage claims {} elements", count);
+  }
+  if (parts.size() > 5 && pickle_.kind(parts[5]) == NodeKind::kTuple && pickle_.items(parts[5]).size() == 3) {
+    const std::int64_t shift = integer(pickle_.items(parts[5])[1], "storage view offset");
+    if (shift < 0 || !checked_add(view.offset, static_cast<std::uint64_t>(shift), view.offset)) {
+      fail(ErrorCode::kCorrupt, "its storage view begins at {}", shift);
+    }
+  }
+  Tensor tensor;
+  tensor.info = {"", element, view.shape};
+  tensor.source_dtype = element;
+  auto& data = views_[ViewKey(request.key, element, view.offset, view.shape, view.strides)];
+  const auto storage_bytes = storage_data(request);
+  if (!data) {
+    data = strided_tensor(storage_bytes, static_cast<std::uint32_t>(element_bytes), view.offset, view.shape, view.strides);
+    const bool complex = info(element).kind == DTypeKind::kComplex;
+    if (storages_.big_endian()) data = swapped_tensor(data, static_cast<std::uint32_t>(complex ? element_bytes / 2 : element_bytes));
+  }
+  tensor.data = data;
+  if (const auto range = storage_bytes->file_range()) {
+    tensor.source_file = range->file;
+    tensor.source_offset = range->offset + view.offset * element_bytes;
+  }
+  return tensor;
+}
+
+std::vector<NamedTensor> Objects::quantized(NodeId id) {
+  const auto& args = call_args(id, 5);
+  if (pickle_.kind(args[4]) != NodeKind::kTuple || pickle_.items(args[4]).size() < 3) {
+    fail(ErrorCode::kCorrupt, "its quantizer is no tuple");
+  }
+  const auto& quantizer = pickle_.items(args[4]);
+  std::vector<NamedTensor> out;
+  out.push_back({"", strided(args[0], view(args), std::nullopt)});
+  const auto number = [&](std::string suffix, NodeId node, DType dtype) {
+    std::vector<std::byte> bytes(8);
+    const bool real = pickle_.kind(node) == NodeKind::kFloat;
+    const double value = real ? pickle_.real(node) : 0;
+    const std::int64_t whole = real ? 0 : integer(node, "zero point");
+    std::memcpy(bytes.data(), real ? static_cast<const void*>(&value) : &whole, 8);
+    Tensor tensor;
+    tensor.info = {"", dtype, {}};
+    tensor.source_dtype = dtype;
+    tensor.data = memory_tensor(std::move(bytes));
+    out.push_back({std::move(suffix), std::move(tensor)});
+  };
+  const auto part = [&](std::string suffix, NodeId node) {
+    for (NamedTensor& inner : tensor(node)) out.push_back({suffix + inner.suffix, std::move(inner.tensor)});
+  };
+  if (is_tensor(quantizer[1])) {
+    part(".scale", quantizer[1]);
+    part(".zero_point", quantizer[2]);
+  } else {
+    number(".scale", quantizer[1], DType::kF64);
+    number(".zero_point", quantizer[2], DType::kI64);
+  }
+  return out;
+}
+
+// The tensor inside a Parameter or a tensor subclass.
+NodeId Objects::inner_tensor(NodeId id) const {
+  for (int depth = 0; depth < 16; ++depth) {
+    const Meaning what = meaning(id).meaning;
+    if (what != Meaning::kRebuildParameter) return id;
+    id = call_args(id, 1)[0];
+  }
+  fail(ErrorCode::kCorrupt, "parameters are nested more than 16 deep");
+}
+
+std::vector<NamedTensor> Objects::tensor(NodeId id) {
+  if (pickle_.kind(id) == NodeKind::kPersistent) {
+    return {{"", *storages_.persistent_tensor(pickle_.text(pickle_.items(id)[0]))}};
+  }
+  id = inner_tensor(id);
+  if (pickle_.kind(id) != NodeKind::kObject) fail(ErrorCode::kCorrupt, "is a parameter without a tensor");
+  const GlobalInfo what = meaning(id);
+  const Object& object = pickle_.object(id);
+  if (!object.pairs.empty() || !object.list.empty()) {
+    fail(ErrorCode::kCorrupt, "the pickle sets items on it; only dicts and lists have items");
+  }
+  switch (what.meaning) {
+    case Meaning::kRebuildTensor:
+    case Meaning::kRebuildTensorV2: {
+      const auto& args = call_args(id, 4);
+      return {{"", strided(args[0], view(args), std::nullopt)}};
+    }
+    case Meaning::kRebuildTensorV3: {
+      const auto& args = call_args(id, 7);
+      const GlobalInfo dtype = global_meaning(args[6]);
+      if (dtype.meaning != Meaning::kDtype || !dtype.dtype) {
+        fail(ErrorCode::kUnsupported, "its dtype {} is not supported",
+             pickle_.kind(args[6]) == NodeKind::kGlobal ? pickle_.global_name(args[6]) : "is no dtype and");
+      }
+      return {{"", strided(args[0], view(args), dtype.dtype)}};
+    }
+    case Meaning::kRebuildQTensor: return quantized(id);
+    case Meaning::kRebuildFromType: {
+      // (function, type, arguments, state): the tensor that function(*arguments) would give.
+      const auto& args = call_args(id, 3);
+      const GlobalInfo function = global_meaning(args[0]);
+      if (function.meaning == Meaning::kRefusedTensor) fail(ErrorCode::kUnsupported, "is {}", function.refused);
+      if (function.meaning != Meaning::kRebuildTensorV2 || pickle_.kind(args[2]) != NodeKind::kTuple ||
+          pickle_.items(args[2]).size() < 4) {
+        fail(ErrorCode::kUnsupported, "is made by a function that wconv does not know");
+      }
+      const auto& inner = pickle_.items(args[2]);
+      return {{"", strided(inner[0], view(inner), std::nullopt)}};
+    }
+    case Meaning::kRebuildFromNumpy: return tensor(call_args(id, 1)[0]);
+    case Meaning::kNumpyReconstruct:
+    case Meaning::kNumpyFromBuffer: return {{"", array(id)}};
+    case Meaning::kRefusedTensor: fail(ErrorCode::kUnsupported, "is {}", what.refused);
+    default: fail(ErrorCode::kCorrupt, "is a parameter without a tensor");
+  }
+}
+
+}  // namespace wconv::pytorch

@@ -1,0 +1,424 @@
+// The opcode machine. See pickle.h.
+#include <array>
+#include <bit>
+#include <charconv>
+#include <limits>
+#include <unordered_map>
+
+#include "formats/pytorch/pickle.h"
+#include "wconv/byte_reader.h"
+#include "wconv/error.h"
+
+namespace wconv::pytorch {
+
+class Unpickler {
+ public:
+  Unpickler(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end)
+      : reader_(file, begin, end) {
+    pickle_.file_ = std::move(file);
+  }
+
+  Pickle run() {
+    while (!step()) {
+    }
+    pickle_.end_offset = reader_.offset();
+    return std::move(pickle_);
+  }
+
+ private:
+  using Step = void (Unpickler::*)();
+  static const std::array<Step, 256>& table();
+  static constexpr NodeId kMark = kNoNode - 1;
+
+  template <typename... Args>
+  [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
+    fail_at(opcode_at_, ErrorCode::kCorrupt, "pickle: {}", fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  // True after STOP.
+  bool step() {
+    opcode_at_ = reader_.offset();
+    if (reader_.at_end()) refuse("ends without STOP: truncated?");
+    const std::uint8_t opcode = reader_.u8("pickle opcode");
+    if (opcode == '.') {
+      pickle_.root = pop();
+      if (!stack_.empty()) refuse("STOP leaves {} values on the stack", stack_.size());
+      return true;
+    }
+    const Step action = table()[opcode];
+    if (!action) refuse("opcode 0x{:02x} is not one that builds data", opcode);
+    (this->*action)();
+    return false;
+  }
+
+  // --- nodes ---
+  NodeId add(NodeKind kind, std::uint64_t value) {
+    if (pickle_.nodes_.size() >= kMark) refuse("holds more than {} values", kMark);
+    pickle_.nodes_.push_back({kind, value});
+    return static_cast<NodeId>(pickle_.nodes_.size() - 1);
+  }
+  NodeId add_blob(NodeKind kind, std::uint64_t offset, std::uint64_t size) {
+    pickle_.blobs_.push_back({offset, size, {}, true});
+    return add(kind, pickle_.blobs_.size() - 1);
+  }
+  NodeId add_owned(NodeKind kind, std::string text) {
+    pickle_.blobs_.push_back({0, text.size(), std::move(text), false});
+    return add(kind, pickle_.blobs_.size() - 1);
+  }
+  NodeId add_list(NodeKind kind, std::vector<NodeId> items) {
+    pickle_.lists_.push_back(std::move(items));
+    return add(kind, pickle_.lists_.size() - 1);
+  }
+  NodeId add_global(std::string module, std::string name) {
+    pickle_.names_.emplace_back(std::move(module), std::move(name));
+    const NodeId id = add(NodeKind::kGlobal, pickle_.names_.size() - 1);
+    pickle_.globals.push_back(id);
+    return id;
+  }
+  NodeId add_object(NodeId callable, NodeId args, Making making) {
+    Object object;
+    object.callable = callable;
+    object.args = args;
+    object.making = making;
+    pickle_.objects_.push_back(std::move(object));
+    return add(NodeKind::kObject, pickle_.objects_.size() - 1);
+  }
+
+  // --- stack ---
+  void push(NodeId id) { stack_.push_back(id); }
+  NodeId pop() {
+    if (stack_.empty()) refuse("takes a value from an empty stack");
+    const NodeId id = stack_.back();
+    stack_.pop_back();
+    if (id == kMark) refuse("finds a mark where a value should be");
+    return id;
+  }
+  NodeId top() const {
+    if (stack_.empty() || stack_.back() == kMark) refuse("needs a value on the stack");
+    return stack_.back();
+  }
+  std::vector<NodeId> pop_to_mark() {
+    std::size_t mark = stack_.size();
+    while (mark > 0 && stack_[mark - 1] != kMark) --mark;
+    if (mark == 0) refuse("finds no mark on the stack");
+    std::vector<NodeId> items(stack_.begin() + static_cast<std::ptrdiff_t>(mark), stack_.end());
+    stack_.resize(mark - 1);
+    return items;
+  }
+  std::vector<NodeId> pop_items(std::size_t count) {
+    std::vector<NodeId> items(count);
+    while (count-- > 0) items[count] = pop();
+    return items;
+  }
+
+  // --- text forms ---
+  std::string line() { return std::string(reader_.take_line("pickle text line")); }
+  std::int64_t decimal(std::string text) {
+    if (text.ends_with('L')) text.pop_back();
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data() + (text.starts_with('+') ? 1 : 0), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size()) refuse("'{}' is no 64-bit integer", text);
+    return number;
+  }
+  void push_decimal(const std::string& text, bool booleans) {
+    if (booleans && (text == "00" || text == "01")) return push(add(NodeKind::kBool, text == "01"));
+    std::string digits = text.ends_with('L') ? text.substr(0, text.size() - 1) : text;
+    const std::size_t sign = digits.starts_with('-') ? 1 : 0;
+    if (digits.size() == sign || digits.find_first_not_of("0123456789", sign) != std::string::npos) {
+      refuse("'{}' is no integer", text);
+    }
+    if (digits.size() - sign > 18) return push(add_owned(NodeKind::kLong, std::move(digits)));
+    push(add(NodeKind::kInt, static_cast<std::uint64_t>(decimal(digits))));
+  }
+  // The escapes of a Python string literal.
+  std::string unescape(std::string_view quoted) {
+    if (quoted.size() < 2 || quoted.front() != quoted.back() || (quoted.front() != '\'' && quoted.front() != '"')) {
+      refuse("STRING is not quoted");
+    }
+    quoted = quoted.substr(1, quoted.size() - 2);
+    std::string text;
+    for (std::size_t i = 0; i < quoted.size(); ++i) {
+      if (quoted[i] != '\\' || i + 1 == quoted.size()) {
+        text += quoted[i];
+        continue;
+      }
+      const char c = quoted[++i];
+      static constexpr std::string_view kFrom = "abfnrtv\\'\"", kTo = "\a\b\f\n\r\t\v\\'\"";
+      if (c == 'x' && i + 2 < quoted.size()) {
+        unsigned value = 0;
+        const auto* digits = quoted.data() + i + 1;
+        if (std::from_chars(digits, digits + 2, value, 16).ptr != digits + 2) refuse("STRING has a broken \\x escape");
+        text += static_cast<char>(value);
+        i += 2;
+      } else if (const auto at = kFrom.find(c); at != std::string_view::npos) {
+        text += kTo[at];
+      } else {
+        text += '\\';
+        text += c;
+      }
+    }
+    return text;
+  }
+
+  // --- lengths ---
+  void push_sized(NodeKind kind, std::uint64_t size) {
+    const std::uint64_t at = reader_.offset();
+    reader_.skip(size, kind == NodeKind::kText ? "pickle: text" : "pickle: bytes");
+    push(add_blob(kind, at, size));
+  }
+  std::uint64_t signed_length(std::int64_t length) {
+    if (length < 0) refuse("a length is negative: {}", length);
+    return static_cast<std::uint64_t>(length);
+  }
+  void push_long(std::uint64_t size) {
+    const auto bytes = reader_.take(size, "pickle: LONG");
+    if (size <= 8) {
+      std::uint64_t value = size > 0 && (std::to_integer<unsigned>(bytes[size - 1]) & 0x80u) ? ~std::uint64_t{0} : 0;
+      for (std::size_t i = size; i-- > 0;) value = value << 8 | std::to_integer<std::uint64_t>(bytes[i]);
+      return push(add(NodeKind::kInt, value));
+    }
+    std::string hex = "0x";
+    for (std::size_t i = size; i-- > 0;) hex += fmt::format("{:02x}", std::to_integer<unsigned>(bytes[i]));
+    push(add_owned(NodeKind::kLong, std::move(hex)));
+  }
+
+  // --- containers ---
+  void append_to(NodeId target, const std::vector<NodeId>& items) {
+    const NodeKind kind = pickle_.kind(target);
+    if (kind == NodeKind::kObject) {
+      auto& list = pickle_.objects_[pickle_.nodes_[target].value].list;
+      list.insert(list.end(), items.begin(), items.end());
+      return;
+    }
+    if (kind != NodeKind::kList && kind != NodeKind::kSet) refuse("appends to something that is no list or set");
+    auto& list = pickle_.lists_[pickle_.nodes_[target].value];
+    list.insert(list.end(), items.begin(), items.end());
+  }
+  void set_items(NodeId target, const std::vector<NodeId>& pairs) {
+    if (pairs.size() % 2 != 0) refuse("SETITEMS has a key without a value");
+    const NodeKind kind = pickle_.kind(target);
+    if (kind == NodeKind::kObject) {
+      auto& list = pickle_.objects_[pickle_.nodes_[target].value].pairs;
+      list.insert(list.end(), pairs.begin(), pairs.end());
+      return;
+    }
+    if (kind != NodeKind::kDict) refuse("SETITEM on something that is no dict");
+    auto& list = pickle_.lists_[pickle_.nodes_[target].value];
+    list.insert(list.end(), pairs.begin(), pairs.end());
+  }
+
+  // --- memo ---
+  void memo_set(std::uint64_t index) { memo_[index] = top(); }
+  void memo_get(std::uint64_t index) {
+    const auto known = memo_.find(index);
+    if (known == memo_.end()) refuse("memo {} was never stored", index);
+    push(known->second);
+  }
+
+  // --- opcodes ---
+  void op_mark() { push(kMark); }
+  void op_pop() {
+    if (stack_.empty()) refuse("POP on an empty stack");
+    stack_.pop_back();
+  }
+  void op_pop_mark() { pop_to_mark(); }
+  void op_dup() { push(top()); }
+  void op_proto() {
+    const std::uint8_t version = reader_.u8("pickle: protocol");
+    if (version > 5) refuse("protocol {} is not known; 0 to 5 are", version);
+  }
+  void op_frame() {
+    const std::uint64_t size = reader_.u64("pickle: frame length");
+    if (size > reader_.remaining()) refuse("a frame of {} bytes, but {} are left", size, reader_.remaining());
+  }
+  void op_none() { push(add(NodeKind::kNone, 0)); }
+  void op_true() { push(add(NodeKind::kBool, 1)); }
+  void op_false() { push(add(NodeKind::kBool, 0)); }
+  void op_int() { push_decimal(line(), true); }
+  void op_long() { push_decimal(line(), false); }
+  void op_binint() { push(add(NodeKind::kInt, static_cast<std::uint64_t>(std::int64_t{reader_.i32("pickle: BININT")}))); }
+  void op_binint1() { push(add(NodeKind::kInt, reader_.u8("pickle: BININT1"))); }
+  void op_binint2() { push(add(NodeKind::kInt, reader_.u16("pickle: BININT2"))); }
+  void op_long1() { push_long(reader_.u8("pickle: LONG1 length")); }
+  void op_long4() { push_long(signed_length(reader_.i32("pickle: LONG4 length"))); }
+  void op_float() {
+    const std::string text = line();
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    if (text.empty() || end != text.c_str() + text.size()) refuse("'{}' is no float", text);
+    push(add(NodeKind::kFloat, std::bit_cast<std::uint64_t>(value)));
+  }
+  void op_binfloat() {
+    reader_.set_endian(ByteReader::Endian::kBig);
+    const std::uint64_t bits = reader_.u64("pickle: BINFLOAT");
+    reader_.set_endian(ByteReader::Endian::kLittle);
+    push(add(NodeKind::kFloat, bits));
+  }
+  void op_string() { push(add_owned(NodeKind::kText, unescape(line()))); }
+  void op_unicode() { push(add_owned(NodeKind::kText, line())); }
+  void op_binstring() { push_sized(NodeKind::kText, signed_length(reader_.i32("pickle: BINSTRING length"))); }
+  void op_short_binstring() { push_sized(NodeKind::kText, reader_.u8("pickle: SHORT_BINSTRING length")); }
+  void op_binunicode() { push_sized(NodeKind::kText, reader_.u32("pickle: BINUNICODE length")); }
+  void op_short_binunicode() { push_sized(NodeKind::kText, reader_.u8("pickle: SHORT_BINUNICODE length")); }
+  void op_binunicode8() { push_sized(NodeKind::kText, reader_.u64("pickle: BINUNICODE8 length")); }
+  void op_binbytes() { push_sized(NodeKind::kBytes, reader_.u32("pickle: BINBYTES length")); }
+  void op_short_binbytes() { push_sized(NodeKind::kBytes, reader_.u8("pickle: SHORT_BINBYTES length")); }
+  void op_binbytes8() { push_sized(NodeKind::kBytes, reader_.u64("pickle: BINBYTES8 length")); }
+  void op_empty_list() { push(add_list(NodeKind::kList, {})); }
+  void op_empty_tuple() { push(add_list(NodeKind::kTuple, {})); }
+  void op_empty_dict() { push(add_list(NodeKind::kDict, {})); }
+  void op_empty_set() { push(add_list(NodeKind::kSet, {})); }
+  void op_list() { push(add_list(NodeKind::kList, pop_to_mark())); }
+  void op_tuple() { push(add_list(NodeKind::kTuple, pop_to_mark())); }
+  void op_frozenset() { push(add_list(NodeKind::kSet, pop_to_mark())); }
+  void op_tuple1() { push(add_list(NodeKind::kTuple, pop_items(1))); }
+  void op_tuple2() { push(add_list(NodeKind::kTuple, pop_items(2))); }
+  void op_tuple3() { push(add_list(NodeKind::kTuple, pop_items(3))); }
+  void op_dict() {
+    auto pairs = pop_to_mark();
+    if (pairs.size() % 2 != 0) refuse("DICT has a key without a value");
+    push(add_list(NodeKind::kDict, std::move(pairs)));
+  }
+  void op_append() {
+    const NodeId item = pop();
+    append_to(top(), {item});
+  }
+  void op_appends() {
+    const auto items = pop_to_mark();
+    append_to(top(), items);
+  }
+  void op_setitem() {
+    const auto pair = pop_items(2);
+    set_items(top(), pair);
+  }
+  void op_setitems() {
+    const auto pairs = pop_to_mark();
+    set_items(top(), pairs);
+  }
+  void op_put() { memo_set(signed_length(decimal(line()))); }
+  void op_binput() { memo_set(reader_.u8("pickle: BINPUT")); }
+  void op_long_binput() { memo_set(reader_.u32("pickle: LONG_BINPUT")); }
+  void op_memoize() { memo_set(memo_.size()); }
+  void op_get() { memo_get(signed_length(decimal(line()))); }
+  void op_binget() { memo_get(reader_.u8("pickle: BINGET")); }
+  void op_long_binget() { memo_get(reader_.u32("pickle: LONG_BINGET")); }
+  void op_global() {
+    std::string module = line();
+    push(add_global(std::move(module), line()));
+  }
+  void op_stack_global() {
+    const auto names = pop_items(2);
+    for (const NodeId name : names) {
+      if (pickle_.kind(name) != NodeKind::kText) refuse("STACK_GLOBAL names something that is no text");
+    }
+    push(add_global(pickle_.text(names[0]), pickle_.text(names[1])));
+  }
+  void op_reduce() {
+    const auto parts = pop_items(2);
+    push(add_object(parts[0], parts[1], Making::kCall));
+  }
+  void op_newobj() {
+    const auto parts = pop_items(2);
+    push(add_object(parts[0], parts[1], Making::kNew));
+  }
+  void op_newobj_ex() {
+    const auto parts = pop_items(3);
+    const NodeId object = add_object(parts[0], parts[1], Making::kNew);
+    pickle_.objects_.back().pairs = {};
+    if (pickle_.kind(parts[2]) == NodeKind::kDict) pickle_.objects_.back().pairs = pickle_.items(parts[2]);
+    push(object);
+  }
+  void op_inst() {
+    std::string module = line();
+    const NodeId global = add_global(std::move(module), line());
+    const NodeId args = add_list(NodeKind::kTuple, pop_to_mark());
+    push(add_object(global, args, Making::kCall));
+  }
+  void op_obj() {
+    auto items = pop_to_mark();
+    if (items.empty()) refuse("OBJ names no class");
+    const NodeId callable = items.front();
+    items.erase(items.begin());
+    push(add_object(callable, add_list(NodeKind::kTuple, std::move(items)), Making::kCall));
+  }
+  void op_build() {
+    const NodeId state = pop();
+    const NodeId target = top();
+    if (pickle_.kind(target) != NodeKind::kObject) refuse("BUILD on something that is no object");
+    pickle_.objects_[pickle_.nodes_[target].value].state = state;
+  }
+  void push_persistent(NodeId id) {
+    const NodeId node = add_list(NodeKind::kPersistent, {id});
+    pickle_.persistent.push_back(node);
+    push(node);
+  }
+  void op_persid() { push_persistent(add_owned(NodeKind::kText, line())); }
+  void op_binpersid() { push_persistent(pop()); }
+  void op_extension() { refuse("names a class by an extension code, which only its maker can resolve"); }
+  void op_out_of_band() { refuse("wants buffers that are not in the file"); }
+
+  ByteReader reader_;
+  std::uint64_t opcode_at_ = 0;
+  Pickle pickle_;
+  std::vector<NodeId> stack_;
+  std::unordered_map<std::uint64_t, NodeId> memo_;
+};
+
+const std::array<Unpickler::Step, 256>& Unpickler::table() {
+  using U = Unpickler;
+  static const std::array<Step, 256> steps = [] {
+    std::array<Step, 256> t{};
+    const std::pair<unsigned char, Step> rows[] = {
+        {'(', &U::op_mark},          {'0', &U::op_pop},           {'1', &U::op_pop_mark},     {'2', &U::op_dup},
+        {0x80, &U::op_proto},        {0x95, &U::op_frame},        {'N', &U::op_none},         {0x88, &U::op_true},
+        {0x89, &U::op_false},        {'I', &U::op_int},           {'L', &U::op_long},         {'J', &U::op_binint},
+        {'K', &U::op_binint1},       {'M', &U::op_binint2},       {0x8a, &U::op_long1},       {0x8b, &U::op_long4},
+        {'F', &U::op_float},         {'G', &U::op_binfloat},      {'S', &U::op_string},       {'V', &U::op_unicode},
+        {'T', &U::op_binstring},     {'U', &U::op_short_binstring}, {'X', &U::op_binunicode}, {0x8c, &U::op_short_binunicode},
+        {0x8d, &U::op_binunicode8},  {'B', &U::op_binbytes},      {'C', &U::op_short_binbytes}, {0x8e, &U::op_binbytes8},
+        {0x96, &U::op_binbytes8},    {']', &U::op_empty_list},    {')', &U::op_empty_tuple},  {'}', &U::op_empty_dict},
+        {0x8f, &U::op_empty_set},    {'l', &U::op_list},          {'t', &U::op_tuple},        {0x91, &U::op_frozenset},
+        {0x85, &U::op_tuple1},       {0x86, &U::op_tuple2},       {0x87, &U::op_tuple3},      {'d', &U::op_dict},
+        {'a', &U::op_append},        {'e', &U::op_appends},       {0x90, &U::op_appends},     {'s', &U::op_setitem},
+        {'u', &U::op_setitems},      {'p', &U::op_put},           {'q', &U::op_binput},       {'r', &U::op_long_binput},
+        {0x94, &U::op_memoize},      {'g', &U::op_get},           {'h', &U::op_binget},       {'j', &U::op_long_binget},
+        {'c', &U::op_global},        {0x93, &U::op_stack_global}, {'R', &U::op_reduce},       {0x81, &U::op_newobj},
+        {0x92, &U::op_newobj_ex},    {'i', &U::op_inst},          {'o', &U::op_obj},          {'b', &U::op_build},
+        {'P', &U::op_persid},        {'Q', &U::op_binpersid},     {0x82, &U::op_extension},   {0x83, &U::op_extension},
+        {0x84, &U::op_extension},    {0x97, &U::op_out_of_band},  {0x98, &U::op_out_of_band},
+    };
+    for (const auto& [opcode, step] : rows) t[opcode] = step;
+    return t;
+  }();
+  return steps;
+}
+
+Pickle read_pickle(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end) {
+  return Unpickler(std::move(file), begin, end).run();
+}
+
+double Pickle::real(NodeId id) const { return std::bit_cast<double>(nodes_[id].value); }
+
+std::string Pickle::text(NodeId id) const {
+  constexpr std::uint64_t kMaxText = 64 * 1024 * 1024;
+  const Blob& source = blob(id);
+  if (!source.in_file) return source.owned;
+  if (source.size > kMaxText) fail_at(source.offset, ErrorCode::kCorrupt, "pickle: a text of {} bytes", source.size);
+  std::string text(source.size, '\0');
+  file_->read(source.offset, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+std::string Pickle::global_name(NodeId id) const {
+  const auto& [module, name] = names_[nodes_[id].value];
+  return module + "." + name;
+}
+
+bool looks_like_pickle(std::string_view head) {
+  if (head.size() >= 2 && head[0] == '\x80') return head[1] >= 0 && head[1] <= 15;
+  // Protocols 0 and 1 have no mark of their own: an opcode that a pickle begins with, and text that ends in a line.
+  static constexpr std::string_view kFirst = "(c]}lNIFSVLKMJXUPi)";
+  return !head.empty() && kFirst.find(head[0]) != std::string_view::npos;
+}
+
+}  // namespace wconv::pytorch

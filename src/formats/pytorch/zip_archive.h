@@ -1,0 +1,53 @@
+// Zip archives as torch.save writes them, and as other people's tools re-write them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wconv/file.h"
+#include "wconv/model.h"
+
+namespace wconv::pytorch {
+
+struct ZipRecord {
+  std::string name;
+  std::uint64_t data_offset = 0;      // of the (compressed) bytes in the file
+  std::uint64_t compressed_size = 0;  // bytes in the file
+  std::uint64_t size = 0;             // bytes when unpacked
+  std::uint32_t crc32 = 0;            // of the unpacked bytes
+  bool deflated = false;
+};
+
+// Proves the central directory and every local header before anything is believed. Immutable; any thread may use it.
+class ZipArchive {
+ public:
+  // Throws Error(kCorrupt | kUnsupported) naming record, byte offset, what was found and what is allowed: duplicate
+  // names, local headers that disagree with the central directory, encryption and other flags, methods other than
+  // stored and deflated, overlapping records, ranges outside the file, impossible sizes, a missing directory.
+  explicit ZipArchive(std::shared_ptr<const File> file);
+
+  const std::vector<ZipRecord>& records() const { return records_; }  // in the order of the directory
+  const ZipRecord* find(std::string_view name) const;                 // null: absent
+
+  // The unpacked bytes as tensor data. Stored: the file's own range. Deflated: unpacked at the first read, in memory up
+  // to 64 MiB, else into an unlinked temporary file; its CRC is checked then.
+  std::shared_ptr<const TensorData> data(const ZipRecord& record) const;
+  // The check that the engine must make for a stored record; call it only for records whose data is used.
+  RecordCheck check(const ZipRecord& record) const;
+
+  // A small record (data.pkl, byteorder, …) whole, its CRC checked: `file` from `begin` to `end`.
+  struct Content {
+    std::shared_ptr<const File> file;
+    std::uint64_t begin = 0, end = 0;
+  };
+  Content content(const ZipRecord& record) const;
+
+ private:
+  std::shared_ptr<const File> file_;
+  std::vector<ZipRecord> records_;
+};
+
+}  // namespace wconv::pytorch

@@ -1,0 +1,142 @@
+#include "passes/metadata_value.h"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "wconv/error.h"
+
+namespace wconv::passes {
+namespace {
+
+[[noreturn]] void fail_value(std::string_view key, std::string_view text, std::string_view wanted) {
+  fail(ErrorCode::kUsage, "the value '{}' of key '{}' is not {}", printable(text.substr(0, 60)), printable(key),
+       wanted);
+}
+
+template <typename T>
+T parse_number(std::string_view key, std::string_view text, std::string_view wanted) {
+  T number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) fail_value(key, text, wanted);
+  return number;
+}
+
+std::uint64_t parse_unsigned(std::string_view key, MetaType type, std::string_view text) {
+  const int bits = type == MetaType::kU8 ? 8 : type == MetaType::kU16 ? 16 : type == MetaType::kU32 ? 32 : 64;
+  const std::uint64_t most = std::numeric_limits<std::uint64_t>::max() >> (64 - bits);
+  const std::string wanted = fmt::format("a {} (0 to {})", meta_type_name(type), most);
+  const auto number = parse_number<std::uint64_t>(key, text, wanted);
+  if (number > most) fail_value(key, text, wanted);
+  return number;
+}
+
+std::int64_t parse_signed(std::string_view key, MetaType type, std::string_view text) {
+  const int bits = type == MetaType::kI8 ? 8 : type == MetaType::kI16 ? 16 : type == MetaType::kI32 ? 32 : 64;
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max() >> (64 - bits);
+  const std::string wanted = fmt::format("an {} ({} to {})", meta_type_name(type), -most - 1, most);
+  const auto number = parse_number<std::int64_t>(key, text, wanted);
+  if (number > most || number < -most - 1) fail_value(key, text, wanted);
+  return number;
+}
+
+double parse_real(std::string_view key, MetaType type, std::string_view text) {
+  const std::string wanted = fmt::format("an {}", meta_type_name(type));
+  const auto number = parse_number<double>(key, text, wanted);
+  if (type == MetaType::kF64) return number;
+  const auto narrow = static_cast<float>(number);
+  if (std::isinf(narrow) && !std::isinf(number)) fail_value(key, text, wanted + ": out of its range");
+  return narrow;
+}
+
+std::uint64_t parse_bool(std::string_view key, std::string_view text) {
+  if (text == "true" || text == "1") return 1;
+  if (text == "false" || text == "0") return 0;
+  fail_value(key, text, "a bool (true or false)");
+}
+
+// The text of a JSON scalar, for the parsers above.
+std::string scalar_text(std::string_view key, const nlohmann::json& element) {
+  if (element.is_string()) return element.get<std::string>();
+  if (element.is_structured() || element.is_null()) fail_value(key, element.dump(), "a single value");
+  return element.dump();
+}
+
+template <typename T, typename Parse>
+std::vector<T> parse_elements(std::string_view key, const nlohmann::json& elements, const Parse& parse) {
+  std::vector<T> values;
+  for (const auto& element : elements) values.push_back(parse(scalar_text(key, element)));
+  return values;
+}
+
+}  // namespace
+
+MetaValue parse_value(std::string_view key, MetaType type, std::string_view text) {
+  MetaValue value;
+  value.type = type;
+  switch (type) {
+    case MetaType::kString:
+      value.value = std::string(text);
+      break;
+    case MetaType::kBool:
+      value.value = parse_bool(key, text);
+      break;
+    case MetaType::kF32:
+    case MetaType::kF64:
+      value.value = parse_real(key, type, text);
+      break;
+    case MetaType::kI8:
+    case MetaType::kI16:
+    case MetaType::kI32:
+    case MetaType::kI64:
+      value.value = parse_signed(key, type, text);
+      break;
+    case MetaType::kArray:
+      fail(ErrorCode::kUsage, "key '{}': write the type of an array as array:u32", printable(key));
+    default:
+      value.value = parse_unsigned(key, type, text);
+      break;
+  }
+  return value;
+}
+
+MetaValue parse_array(std::string_view key, MetaType element, std::string_view text) {
+  const auto json = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
+  if (!json.is_array()) fail_value(key, text, "a JSON array");
+  MetaArray array;
+  array.element = element;
+  switch (element) {
+    case MetaType::kArray:
+      fail(ErrorCode::kUsage, "key '{}': arrays within arrays cannot be set", printable(key));
+    case MetaType::kString:
+      for (const auto& item : json)
+        if (!item.is_string()) fail_value(key, item.dump(), "a string in quotes");
+      array.values = parse_elements<std::string>(key, json, [](std::string item) { return item; });
+      break;
+    case MetaType::kF32:
+    case MetaType::kF64:
+      array.values =
+          parse_elements<double>(key, json, [&](const std::string& item) { return parse_real(key, element, item); });
+      break;
+    case MetaType::kI8:
+    case MetaType::kI16:
+    case MetaType::kI32:
+    case MetaType::kI64:
+      array.values = parse_elements<std::int64_t>(
+          key, json, [&](const std::string& item) { return parse_signed(key, element, item); });
+      break;
+    default:
+      array.values = parse_elements<std::uint64_t>(key, json, [&](const std::string& item) {
+        return element == MetaType::kBool ? parse_bool(key, item) : parse_unsigned(key, element, item);
+      });
+      break;
+  }
+  MetaValue value;
+  value.type = MetaType::kArray;
+  value.value = std::move(array);
+  return value;
+}
+
+}  // namespace wconv::passes

@@ -1,0 +1,16 @@
+// "Did you mean": the closest of many names.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace wconv::passes {
+
+// The name with the fewest edits to `text` (insertions, deletions, changes); empty when there are none.
+std::string_view nearest_name(std::string_view text, const std::vector<std::string_view>& names);
+
+// "; the nearest name is 'NAME'", or empty.
+std::string nearest_hint(std::string_view text, const std::vector<std::string_view>& names);
+
+}  // namespace wconv::passes

@@ -1,0 +1,97 @@
+// wconv inspect: what is in a model.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "inspection.h"
+#include "wconv/error.h"
+#include "wconv/format.h"
+#include "wconv/pass.h"
+
+namespace wconv::tool {
+namespace {
+
+struct InspectArguments {
+  std::vector<std::string> models, tensors;
+  std::string key;
+  bool stats = false, hash = false;
+};
+
+// Indexes of the tensors that match any of the globs; all without globs.
+std::vector<std::size_t> matching(const Model& model, const std::vector<std::string>& globs) {
+  std::vector<std::size_t> shown;
+  std::vector<bool> used(globs.size());
+  for (std::size_t i = 0; i < model.tensors.size(); ++i) {
+    bool matches = globs.empty();
+    for (std::size_t g = 0; g < globs.size(); ++g) {
+      if (!glob_match(globs[g], model.tensors[i].info.name)) continue;
+      matches = true;
+      used[g] = true;
+    }
+    if (matches) shown.push_back(i);
+  }
+  for (std::size_t g = 0; g < globs.size(); ++g) {
+    if (used[g]) continue;
+    throw Error(ErrorCode::kUsage, fmt::format("--tensors '{}' matches none of its {} tensors", globs[g], model.tensors.size()))
+        .in_file(model.path);
+  }
+  return shown;
+}
+
+void inspect_one(const Globals& globals, const InspectArguments& arguments, const std::string& path, bool first) {
+  ReadOptions read;
+  read.key = arguments.key;
+  read.whole_tree = arguments.key.empty();
+  const Model model = open_model(path, read);
+  Inspection inspection{model, matching(model, arguments.tensors), !arguments.tensors.empty(), arguments.stats, arguments.hash, {}};
+  if (arguments.stats || arguments.hash) {
+    MeasureOptions options;
+    options.stats = arguments.stats;
+    options.digests = arguments.hash;
+    options.threads = globals.threads;
+    options.progress = progress_bar(globals, "reading");
+    options.interrupted = &interrupted();
+    check_records(model, globals.threads, &interrupted());
+    inspection.measures = measure(model, inspection.shown, options);
+  }
+  if (globals.json) return print_inspection_json(inspection);
+  if (!first) print("\n");
+  print_inspection_text(globals, inspection);
+}
+
+int inspect(const Globals& globals, const InspectArguments& arguments) {
+  int status = 0;
+  bool first = true;
+  for (const std::string& path : arguments.models) {
+    try {
+      inspect_one(globals, arguments, path, first);
+    } catch (const Error& error) {
+      if (arguments.models.size() == 1 || error.code() == ErrorCode::kInterrupted) throw;
+      flush();
+      const int failed = report_error(globals, error);
+      if (status == 0) status = failed;
+    }
+    first = false;
+  }
+  return status;
+}
+
+}  // namespace
+
+Verb add_inspect(CLI::App& app, const Globals& globals) {
+  auto arguments = std::make_shared<InspectArguments>();
+  CLI::App* verb = app.add_subcommand("inspect", "Show what is in a model: totals, dtypes, metadata, tensors, findings");
+  verb->add_option("model", arguments->models, "Files, folders or index files")->type_name("MODEL")->required();
+  verb->add_option("--tensors", arguments->tensors, "List only the tensors whose names match; may be repeated")
+      ->type_name("GLOB")->take_all()->allow_extra_args(false);
+  verb->add_option("--key", arguments->key, "Part of a nested PyTorch checkpoint to show, e.g. model_state_dict")->type_name("PATH");
+  verb->add_flag("--stats", arguments->stats, "Read all values: min, max, mean, sd, zeros, NaN, infinite, percentiles");
+  verb->add_flag("--hash", arguments->hash, "SHA-256 of every file and of every tensor's stored bytes");
+  verb->footer("Without --tensors the names are shown as a tree, in which layers of equal structure stand once.\n"
+               "Several models with --json give one document a line.");
+  return {verb, [arguments, &globals] { return inspect(globals, *arguments); }};
+}
+
+}  // namespace wconv::tool
