@@ -79,13 +79,13 @@ TEST(ByteReader, LinesEndOrAreRefused) {
 TEST(File, TellsWhatIsNoRegularFile) {
   const test::TempDir dir;
   EXPECT_THROW(
-      try { File::open(dir.path() + "/absent"); } catch (const Error& error) {
+      try { File::open(dir / "absent"); } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::kMissing);
         throw;
       },
       Error);
   EXPECT_THROW(
-      try { File::open(dir.path()); } catch (const Error& error) {
+      try { File::open(dir.path().string()); } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::kUsage);
         throw;
       },
@@ -94,7 +94,7 @@ TEST(File, TellsWhatIsNoRegularFile) {
 
 TEST(File, ShrinkingIsAnErrorWithTheOffset) {
   const test::TempDir dir;
-  const std::string path = dir.path() + "/weights";
+  const std::string path = dir / "weights";
   std::ofstream(path) << std::string(1000, 'x');
   const auto file = File::open(path);
   std::filesystem::resize_file(path, 10);

@@ -23,10 +23,10 @@ TEST(DTypeTable, NamesAreUniqueAndFound) {
   for (const DTypeInfo& row : all_dtypes()) {
     EXPECT_TRUE(names.insert(row.name).second) << row.name;
     EXPECT_EQ(dtype_from_name(row.name), row.dtype);
-    if (!row.safetensors.empty()) EXPECT_TRUE(safetensors.insert(row.safetensors).second);
-    if (!row.torch.empty()) EXPECT_TRUE(torch.insert(row.torch).second);
-    if (row.ggml >= 0) EXPECT_TRUE(ggml.insert(row.ggml).second);
-    if (row.onnx >= 0) EXPECT_TRUE(onnx.insert(row.onnx).second);
+    EXPECT_TRUE(row.safetensors.empty() || safetensors.insert(row.safetensors).second) << row.name;
+    EXPECT_TRUE(row.torch.empty() || torch.insert(row.torch).second) << row.name;
+    EXPECT_TRUE(row.ggml < 0 || ggml.insert(row.ggml).second) << row.name;
+    EXPECT_TRUE(row.onnx < 0 || onnx.insert(row.onnx).second) << row.name;
   }
   EXPECT_EQ(dtype_from_name("bf16"), DType::kBF16);
   EXPECT_EQ(dtype_from_name("q4_k"), DType::kQ4_K);

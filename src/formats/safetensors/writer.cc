@@ -22,7 +22,6 @@ std::size_t dtype_rank(DType dtype) {
   return static_cast<std::size_t>(std::find(kDtypeOrder.begin(), kDtypeOrder.end(), dtype) - kDtypeOrder.begin());
 }
 
-
 std::string header_text(const Model& model, const std::vector<std::size_t>& order, const std::string& metadata) {
   std::string text = "{" + metadata;
   std::uint64_t offset = 0;
@@ -69,10 +68,13 @@ OutputFile plan_file(const Model& model, std::vector<std::size_t> order, std::st
   OutputFile file;
   file.name = std::move(file_name);
   file.size = header.size();
-  file.pieces.push_back({0, LiteralPiece{std::move(header)}});
+  file.pieces.emplace_back().content = LiteralPiece{std::move(header)};
   for (const std::size_t index : order) {
     const std::uint64_t bytes = model.tensors[index].data->size_bytes();
-    if (bytes > 0) file.pieces.push_back({file.size, TensorPiece{index, bytes, false}});
+    if (bytes == 0) continue;
+    Piece& piece = file.pieces.emplace_back();
+    piece.offset = file.size;
+    piece.content = TensorPiece{.tensor = index, .size = bytes};
     file.size += bytes;
   }
   return file;
@@ -117,7 +119,7 @@ OutputFile index_file(const Model& model, const std::vector<std::vector<std::siz
   LiteralPiece literal;
   std::transform(text.begin(), text.end(), std::back_inserter(literal.bytes),
                  [](char c) { return static_cast<std::byte>(c); });
-  file.pieces.push_back({0, std::move(literal)});
+  file.pieces.emplace_back().content = std::move(literal);
   return file;
 }
 
