@@ -1,7 +1,7 @@
 #include <optional>
 
+#include "core/nearest.h"
 #include "passes/metadata_value.h"
-#include "passes/nearest.h"
 #include "wconv/error.h"
 #include "wconv/file.h"
 #include "wconv/pass.h"
@@ -76,7 +76,7 @@ void unset(Metadata& metadata, const std::string& key) {
   if (metadata.erase(key)) return;
   std::vector<std::string_view> keys;
   for (const auto& [name, value] : metadata) keys.push_back(name);
-  fail(ErrorCode::kUsage, "--unset: there is no metadata key '{}'{}", printable(key), passes::nearest_hint(key, keys));
+  fail(ErrorCode::kUsage, "--unset: there is no metadata key '{}'{}", printable(key), nearest_hint(key, keys));
 }
 
 }  // namespace

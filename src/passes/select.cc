@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "passes/nearest.h"
+#include "core/nearest.h"
 #include "wconv/error.h"
 #include "wconv/pass.h"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace wconv::passes {
+namespace wconv {
 
 // The name with the fewest edits to `text` (insertions, deletions, changes); empty when there are none.
 std::string_view nearest_name(std::string_view text, const std::vector<std::string_view>& names);
@@ -13,4 +13,4 @@ std::string_view nearest_name(std::string_view text, const std::vector<std::stri
 // "; the nearest name is 'NAME'", or empty.
 std::string nearest_hint(std::string_view text, const std::vector<std::string_view>& names);
 
-}  // namespace wconv::passes
+}  // namespace wconv

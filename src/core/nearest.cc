@@ -1,11 +1,11 @@
-#include "passes/nearest.h"
+#include "core/nearest.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "wconv/error.h"
 
-namespace wconv::passes {
+namespace wconv {
 namespace {
 
 // Levenshtein distance, or `limit` where it is not less.
@@ -47,4 +47,4 @@ std::string nearest_hint(std::string_view text, const std::vector<std::string_vi
   return fmt::format("; the nearest name is '{}'", printable(nearest_name(text, names)));
 }
 
-}  // namespace wconv::passes
+}  // namespace wconv
