@@ -31,6 +31,8 @@ struct ManifestProblem {
   std::string tensor;  // what it is about
   std::string message;
 };
+// `output_path`: the output's file, folder or index of shards.
+bool has_manifest(const std::string& output_path);
 // Checks every output named by the manifest beside (or in) `output_path`: size and SHA-256. Empty: all as recorded.
 // Throws Error(kMissing) without a manifest, Error(kCorrupt) when it is damaged.
 std::vector<ManifestProblem> check_manifest(const std::string& output_path, unsigned threads);

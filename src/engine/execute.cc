@@ -13,6 +13,7 @@
 #include "engine/ordered_hasher.h"
 #include "engine/records.h"
 #include "engine/tiles.h"
+#include "engine/write_all.h"
 #include "wconv/engine.h"
 #include "wconv/error.h"
 #include "wconv/file.h"
@@ -62,23 +63,11 @@ struct OpenFile {
   std::unordered_map<std::size_t, std::unique_ptr<PartialCrc>> crcs;  // by piece
 };
 
-void write_all(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes, const std::string& name) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      throw Error(ErrorCode::kIo, fmt::format("cannot write: {}", std::strerror(errno))).in_file(name).at(offset);
-    }
-    offset += static_cast<std::uint64_t>(written);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-}
-
 class Run {
  public:
   Run(const Model& model, const Layout& layout, Output& output, const EngineOptions& options)
       : model_(model), layout_(layout), options_(options), budget_(plan_budget(layout, options)),
-        pool_(budget_.buffers, budget_.tile_bytes), inputs_(input_files(model)), check_crcs_(model.checks.size()) {
+        pool_(budget_.buffers, budget_.tile_bytes), inputs_(input_files(model)), records_(model.checks) {
     tasks_ = interleave(output_tasks(model, layout, options.hash, budget_.tile_bytes),
                         scan_tasks(model, options.hash, budget_.tile_bytes));
     for (const OutputFile& file : layout.files) {
@@ -96,7 +85,7 @@ class Run {
     work();
     others.clear();
     if (error_) std::rethrow_exception(error_);
-    for (std::size_t c = 0; c < check_crcs_.size(); ++c) require_crc(model_.checks[c], check_crcs_[c].value());
+    records_.require_sound();
     for (const auto& file : inputs_) file->check_unchanged();
     return result();
   }
@@ -231,7 +220,8 @@ class Run {
       if (copied > 0) {
         left -= static_cast<std::uint64_t>(copied);
       } else if (copied < 0 && (errno == EIO || errno == ENOSPC)) {
-        throw Error(ErrorCode::kIo, fmt::format("cannot write: {}", std::strerror(errno))).in_file(file.plan->name);
+        throw Error(ErrorCode::kIo, fmt::format("cannot copy from {}: {}", range.file->path(), std::strerror(errno)))
+            .in_file(file.plan->name);
       } else if (copied == 0 || errno != EINTR) {
         no_kernel_copy_ = true;  // the file system can't; a file that has shrunk is found by the reads below
       }
@@ -252,12 +242,7 @@ class Run {
     buffer->resize(task.end - task.begin);
     input->read(task.begin, *buffer);
     const std::span<std::byte> bytes(*buffer);
-    for (std::size_t c = 0; c < model_.checks.size(); ++c) {
-      const FileRange& range = model_.checks[c].range;
-      const std::uint64_t begin = std::max(range.offset, task.begin), end = std::min(range.offset + range.size, task.end);
-      if (range.file != input || begin >= end) continue;
-      check_crcs_[c].add(begin, crc32(0, bytes.subspan(begin - task.begin, end - begin)), end - begin);
-    }
+    records_.feed(input.get(), task.begin, bytes);
     if (options_.hash) input_hashes_[task.file]->feed(task.begin, bytes, std::move(buffer));
   }
 
@@ -275,7 +260,9 @@ class Run {
       TensorRecord record;
       if (options_.hash) {
         const auto known = digests.find(tensor.data.get());
-        record.sha256 = known == digests.end() ? Sha256().hex() : known->second;  // no piece: a tensor without bytes
+        if (known != digests.end()) record.sha256 = known->second;
+        if (tensor.data->size_bytes() == 0) record.sha256 = Sha256().hex();
+        if (record.sha256.empty()) fail(ErrorCode::kInternal, "the layout leaves out tensor '{}'", tensor.info.name);
       }
       record.overflow = tensor.data->overflow();
       result.tensors.push_back(std::move(record));
@@ -290,7 +277,7 @@ class Run {
   BufferPool pool_;
   std::vector<std::shared_ptr<const File>> inputs_;
   std::vector<std::unique_ptr<OrderedHasher>> input_hashes_;
-  std::vector<PartialCrc> check_crcs_;
+  RecordCrcs records_;
   std::vector<OpenFile> files_;
   TensorDigests tensor_digests_;
   std::vector<Task> tasks_;

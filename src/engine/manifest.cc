@@ -4,10 +4,12 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "core/hash.h"
 #include "core/json_text.h"
 #include "core/threads.h"
+#include "formats/model_path.h"
 #include "wconv/error.h"
 #include "wconv/file.h"
 
@@ -145,47 +147,75 @@ std::string manifest_text(const ManifestInfo& info, const Model& model, const En
   return text + "\n  ],\n  \"tied\": " + tied_text(model) + "\n}\n";
 }
 
-std::vector<ManifestProblem> check_manifest(const std::string& output_path, unsigned threads) {
-  const bool folder = fs::is_directory(output_path);
-  const fs::path base = folder ? fs::path(output_path) : fs::path(output_path).parent_path();
-  const std::string path =
-      (base / manifest_name(fs::path(output_path).filename().string(), folder)).string();
-  const auto file = File::open(path);
-  if (file->size() > kMaxManifest) throw Error(ErrorCode::kCorrupt, "is too large for a manifest").in_file(path);
-  std::vector<std::byte> bytes(file->size());
-  file->read(0, bytes);
+namespace {
+
+// The manifest of an output that a person may name by its file, its folder, a shard or the index of its shards.
+fs::path manifest_path(const std::string& output_path) {
+  static const std::regex kShard(R"(-\d{5}-of-\d{5}(\.\w+)$)"), kIndex(R"(\.index\.json$)");
+  std::error_code ignored;
+  if (fs::is_directory(output_path, ignored)) return fs::path(output_path) / manifest_name("", true);
+  return manifest_name(std::regex_replace(std::regex_replace(output_path, kIndex, ""), kShard, "$1"), false);
+}
+
+std::vector<FileRecord> recorded_outputs(const File& file) {
+  if (file.size() > kMaxManifest) fail(ErrorCode::kCorrupt, "{} bytes is too large for a manifest", file.size());
+  std::vector<std::byte> bytes(file.size());
+  file.read(0, bytes);
   const auto* text = reinterpret_cast<const char*>(bytes.data());
-  const auto json = nlohmann::json::parse(text, text + bytes.size(), nullptr, false);
-  std::vector<std::pair<std::string, std::pair<std::uint64_t, std::string>>> outputs;
+  // The list of tensors is nearly all of it and not needed.
+  const auto wanted = [](int depth, nlohmann::json::parse_event_t event, const nlohmann::json& value) {
+    return depth != 1 || event != nlohmann::json::parse_event_t::key || value != "tensors";
+  };
+  const auto json = nlohmann::json::parse(text, text + bytes.size(), wanted, false);
+  std::vector<FileRecord> outputs;
   try {
     for (const auto& output : json.at("outputs")) {
-      outputs.push_back({output.at("path"), {output.at("bytes"), output.at("sha256")}});
+      outputs.push_back({output.at("path"), output.at("bytes"), output.at("sha256")});
+      check_relative_path(outputs.back().path, "outputs");
     }
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::kCorrupt, fmt::format("is no manifest of wconv: {}", error.what())).in_file(path);
+    fail(ErrorCode::kCorrupt, "is no manifest of wconv: {}", error.what());
   }
-  std::vector<std::vector<ManifestProblem>> found(outputs.size());
+  return outputs;
+}
+
+// What is wrong with one output; empty: nothing.
+std::string output_problem(const std::string& path, const FileRecord& expected) {
+  try {
+    std::uint64_t size = 0;
+    const std::string sha256 = sha256_of(path, size);
+    if (size != expected.bytes) return fmt::format("has {} bytes, the manifest says {}", size, expected.bytes);
+    if (sha256 != expected.sha256) return fmt::format("has SHA-256 {}, the manifest says {}", sha256, expected.sha256);
+    return {};
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kMissing) throw;
+    return "is missing";
+  }
+}
+
+}  // namespace
+
+bool has_manifest(const std::string& output_path) {
+  std::error_code ignored;
+  return fs::exists(manifest_path(output_path), ignored);
+}
+
+std::vector<ManifestProblem> check_manifest(const std::string& output_path, unsigned threads) {
+  const fs::path path = manifest_path(output_path);
+  std::vector<FileRecord> outputs;
+  try {
+    outputs = recorded_outputs(*File::open(path.string()));
+  } catch (Error& error) {
+    throw error.in_file(path.string());
+  }
+  std::vector<std::string> found(outputs.size());
   parallel_for(outputs.size(), threads, [&](std::size_t i) {
-    const auto& [name, expected] = outputs[i];
-    const fs::path relative(name);
-    if (relative.is_absolute() || name.find("..") != std::string::npos) {
-      throw Error(ErrorCode::kCorrupt, fmt::format("names the output '{}', outside its folder", name)).in_file(path);
-    }
-    try {
-      std::uint64_t size = 0;
-      const std::string sha256 = sha256_of((base / relative).string(), size);
-      if (size != expected.first) {
-        found[i].push_back({name, "", fmt::format("has {} bytes, the manifest says {}", size, expected.first)});
-      } else if (sha256 != expected.second) {
-        found[i].push_back({name, "", fmt::format("has SHA-256 {}, the manifest says {}", sha256, expected.second)});
-      }
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kMissing) throw;
-      found[i].push_back({name, "", "is missing"});
-    }
+    found[i] = output_problem((path.parent_path() / outputs[i].path).string(), outputs[i]);
   });
   std::vector<ManifestProblem> problems;
-  for (auto& part : found) std::move(part.begin(), part.end(), std::back_inserter(problems));
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (!found[i].empty()) problems.push_back({outputs[i].path, "", found[i]});
+  }
   return problems;
 }
 

@@ -2,7 +2,6 @@
 //
 // The temporary is ".NAME.wconv-tmp": its lock tells two runs on one output apart, and a run that was killed leaves at
 // most this one file or folder, which the next run takes over.
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -13,8 +12,10 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <vector>
 
+#include "engine/write_all.h"
 #include "wconv/engine.h"
 #include "wconv/error.h"
 
@@ -42,6 +43,16 @@ bool is_folder(const std::string& path) {
   return ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+std::vector<fs::directory_entry> entries_of(const std::string& folder) {
+  std::error_code error;
+  std::vector<fs::directory_entry> entries;
+  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    entries.push_back(*entry);
+  }
+  if (error) fail_errno(folder, "list it", error.value());
+  return entries;
+}
+
 // Opens (creating) and locks the temporary. When another run renamed or removed it between open and lock, tries again.
 int open_locked(const std::string& path, bool folder, const std::string& output) {
   for (int attempt = 0; attempt < 100; ++attempt) {
@@ -59,9 +70,10 @@ int open_locked(const std::string& path, bool folder, const std::string& output)
     struct stat opened {}, named {};
     const bool same = ::fstat(descriptor, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 &&
                       opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
-    if (same && !folder && !S_ISREG(opened.st_mode)) {
+    if (same && !folder && (!S_ISREG(opened.st_mode) || opened.st_nlink > 1)) {
       ::close(descriptor);
-      throw Error(ErrorCode::kIo, fmt::format("{} is in the way and is no regular file", path)).in_file(output);
+      throw Error(ErrorCode::kIo, fmt::format("{} is in the way: no regular file, or one with other names", path))
+          .in_file(output);
     }
     if (same) return descriptor;
     ::close(descriptor);
@@ -81,12 +93,12 @@ void sync_folder(const std::string& path) {
 // A folder may be replaced when it is empty or clearly holds a model and nothing else.
 void check_replaceable_folder(const std::string& path, bool force) {
   bool empty = true, weights = false;
-  for (const auto& entry : fs::directory_iterator(path)) {
+  for (const fs::directory_entry& entry : entries_of(path)) {
     empty = false;
     const std::string extension = entry.path().extension().string();
     weights = weights || extension == ".safetensors" || extension == ".bin" || extension == ".gguf" ||
               extension == ".onnx" || entry.path().filename() == "wconv.json";
-    if (entry.is_directory() && !entry.is_symlink()) {
+    if (is_folder(entry.path().string())) {
       fail(ErrorCode::kUsage, "{}: exists and holds the folder {}; wconv replaces only folders that hold a model's files",
            path, entry.path().filename().string());
     }
@@ -99,15 +111,25 @@ void check_replaceable_folder(const std::string& path, bool force) {
 }
 
 void check_target(const std::string& path, bool folder, bool force) {
-  const bool directory = is_folder(path);
-  if (folder && directory) return check_replaceable_folder(path, force);
-  if (directory) fail(ErrorCode::kUsage, "{}: is a folder; the output is a file", path);
-  if (!exists(path)) return;
-  if (!force) fail(ErrorCode::kUsage, "{}: exists; --force replaces it", path);
   struct stat status {};
-  if (::lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode)) {
+  if (::lstat(path.c_str(), &status) != 0) return;
+  if (S_ISDIR(status.st_mode)) {
+    if (folder) return check_replaceable_folder(path, force);
+    fail(ErrorCode::kUsage, "{}: is a folder; the output is a file", path);
+  }
+  if (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode)) {
     fail(ErrorCode::kUsage, "{}: is neither a regular file nor a link; wconv does not replace it", path);
   }
+  if (folder && S_ISREG(status.st_mode)) fail(ErrorCode::kUsage, "{}: is a file; the output is a folder", path);
+  if (!force) fail(ErrorCode::kUsage, "{}: exists; --force replaces it", path);
+}
+
+// What replaces a file or folder has its mode; a link has none of its own. False: nothing is replaced.
+bool keep_mode(int descriptor, const std::string& path) {
+  struct stat old {};
+  if (::lstat(path.c_str(), &old) != 0 || S_ISLNK(old.st_mode)) return false;
+  if (::fchmod(descriptor, old.st_mode & 07777) != 0) fail_errno(path, "keep its mode");
+  return true;
 }
 
 void allocate(int descriptor, std::uint64_t size, const std::string& path) {
@@ -158,13 +180,15 @@ struct Output::State {
 
   void commit_folder() {
     for (Item& item : items) {
+      keep_mode(item.descriptor, item.final_path);
       if (::fsync(item.descriptor) != 0) fail_errno(item.final_path, "sync it");
     }
+    keep_mode(lock, path);
     if (::fsync(lock) != 0) fail_errno(path, "sync the folder");
-    if (!is_folder(path)) {
+    if (!exists(path)) {
       rename_into_place(lock_path, path);
     } else if (::rename(lock_path.c_str(), path.c_str()) != 0) {  // works where the old folder is empty
-      check_replaceable_folder(path, force);
+      check_target(path, folder, force);
       if (::renameat2(AT_FDCWD, lock_path.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0) {
         fail_errno(path, "exchange it with the new folder");
       }
@@ -177,11 +201,7 @@ struct Output::State {
 
   void commit_files() {
     for (Item& item : items) {
-      struct stat old {};
-      if (::lstat(item.final_path.c_str(), &old) == 0 && S_ISREG(old.st_mode)) {
-        item.replaced = true;
-        if (::fchmod(item.descriptor, old.st_mode & 07777) != 0) fail_errno(item.final_path, "keep its mode");
-      }
+      item.replaced = keep_mode(item.descriptor, item.final_path);
       if (::fsync(item.descriptor) != 0) fail_errno(item.final_path, "sync it");
     }
     for (Item& item : items) {
@@ -189,7 +209,8 @@ struct Output::State {
       item.renamed = true;
     }
     committed = true;
-    if (items.empty() || items.back().temporary != lock_path) ::unlink(lock_path.c_str());
+    const auto was_lock = [&](const Item& item) { return item.temporary == lock_path; };
+    if (std::none_of(items.begin(), items.end(), was_lock)) ::unlink(lock_path.c_str());
     sync_folder(parent);
   }
 
@@ -218,7 +239,8 @@ Output::Output(std::string path, bool folder, bool force) : state_(std::make_uni
   state_->parent = whole.parent_path().string();
   state_->folder = folder;
   state_->force = force;
-  if (!state_->parent.empty() && !fs::is_directory(state_->parent)) {
+  std::error_code ignored;
+  if (!state_->parent.empty() && !fs::is_directory(state_->parent, ignored)) {
     fail(ErrorCode::kUsage, "{}: the folder {} does not exist", path, state_->parent);
   }
   check_target(path, folder, force);
@@ -227,7 +249,7 @@ Output::Output(std::string path, bool folder, bool force) : state_(std::make_uni
   try {
     check_target(path, folder, force);  // another run may have finished in between
     if (folder) {
-      for (const auto& stale : fs::directory_iterator(state_->lock_path)) fs::remove_all(stale.path());
+      for (const fs::directory_entry& stale : entries_of(state_->lock_path)) fs::remove_all(stale.path(), ignored);
     }
   } catch (...) {
     state_->discard();
@@ -270,11 +292,7 @@ int Output::create(const std::string& name, std::uint64_t size) {
 void Output::add(const std::string& name, std::string_view text) {
   const int descriptor = create(name, text.size());
   std::rotate(state_->items.begin(), state_->items.end() - 1, state_->items.end());
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t written = ::pwrite(descriptor, text.data() + done, text.size() - done, static_cast<off_t>(done));
-    if (written < 0 && errno != EINTR) fail_errno(state_->items.front().final_path, "write");
-    if (written > 0) done += static_cast<std::size_t>(written);
-  }
+  engine::write_all(descriptor, 0, std::as_bytes(std::span(text)), state_->items.front().final_path);
 }
 
 void Output::commit() {

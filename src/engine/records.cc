@@ -1,11 +1,10 @@
 #include "engine/records.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "core/hash.h"
 #include "core/threads.h"
-#include "wconv/engine.h"
+#include "engine/tiles.h"
 #include "wconv/error.h"
 #include "wconv/file.h"
 
@@ -24,37 +23,56 @@ std::uint32_t PartialCrc::value() {
   return crc;
 }
 
-void require_crc(const RecordCheck& check, std::uint32_t crc) {
-  if (crc == check.crc32) return;
-  throw Error(ErrorCode::kCorrupt, fmt::format("record '{}' is damaged: its CRC-32 is {:08x}, the archive says {:08x}",
-                                               check.record, crc, check.crc32))
-      .in_file(check.range.file->path())
-      .at(check.range.offset);
+RecordCrcs::RecordCrcs(std::span<const RecordCheck> checks) : checks_(checks), crcs_(checks.size()) {
+  for (std::size_t c = 0; c < checks.size(); ++c) by_file_[checks[c].range.file.get()].push_back(c);
+  for (auto& [file, list] : by_file_) {
+    std::stable_sort(list.begin(), list.end(), [&](std::size_t a, std::size_t b) {
+      return checks[a].range.offset < checks[b].range.offset;
+    });
+  }
+}
+
+void RecordCrcs::feed(const File* file, std::uint64_t begin, std::span<const std::byte> bytes) {
+  const auto list = by_file_.find(file);
+  if (list == by_file_.end()) return;
+  const std::uint64_t end = begin + bytes.size();
+  auto index = std::partition_point(list->second.begin(), list->second.end(), [&](std::size_t c) {
+    return checks_[c].range.offset + checks_[c].range.size <= begin;
+  });
+  for (; index != list->second.end() && checks_[*index].range.offset < end; ++index) {
+    const FileRange& range = checks_[*index].range;
+    const std::uint64_t from = std::max(range.offset, begin), to = std::min(range.offset + range.size, end);
+    if (from < to) crcs_[*index].add(from - range.offset, crc32(0, bytes.subspan(from - begin, to - from)), to - from);
+  }
+}
+
+void RecordCrcs::require_sound() {
+  for (std::size_t c = 0; c < crcs_.size(); ++c) {
+    const RecordCheck& check = checks_[c];
+    const std::uint32_t crc = crcs_[c].value();
+    if (crc == check.crc32) continue;
+    throw Error(ErrorCode::kCorrupt, fmt::format("record '{}' is damaged: its CRC-32 is {:08x}, the archive says {:08x}",
+                                                 check.record, crc, check.crc32))
+        .in_file(check.range.file->path())
+        .at(check.range.offset);
+  }
 }
 
 }  // namespace engine
 
 void check_records(const Model& model, unsigned threads, const std::atomic<int>* interrupted) {
-  constexpr std::uint64_t kSlice = 1024 * 1024;
-  struct Slice {
-    std::size_t check = 0;
-    std::uint64_t begin = 0, size = 0;
-  };
-  std::vector<Slice> slices;
-  for (std::size_t c = 0; c < model.checks.size(); ++c) {
-    const std::uint64_t size = model.checks[c].range.size;
-    for (std::uint64_t begin = 0; begin < size; begin += kSlice) slices.push_back({c, begin, std::min(kSlice, size - begin)});
-  }
-  std::vector<engine::PartialCrc> crcs(model.checks.size());
-  parallel_for(slices.size(), threads, [&](std::size_t i) {
+  constexpr std::uint64_t kTile = 1024 * 1024;
+  const auto files = engine::input_files(model);
+  const auto tasks = engine::scan_tasks(model, false, kTile);
+  engine::RecordCrcs records(model.checks);
+  parallel_for(tasks.size(), threads, [&](std::size_t i) {
     if (interrupted && interrupted->load()) fail(ErrorCode::kInterrupted, "interrupted");
-    const Slice& slice = slices[i];
-    const FileRange& range = model.checks[slice.check].range;
-    std::vector<std::byte> bytes(slice.size);
-    range.file->read(range.offset + slice.begin, bytes);
-    crcs[slice.check].add(slice.begin, crc32(0, bytes), slice.size);
+    const engine::Task& task = tasks[i];
+    std::vector<std::byte> bytes(task.end - task.begin);
+    files[task.file]->read(task.begin, bytes);
+    records.feed(files[task.file].get(), task.begin, bytes);
   });
-  for (std::size_t c = 0; c < crcs.size(); ++c) engine::require_crc(model.checks[c], crcs[c].value());
+  records.require_sound();
 }
 
 }  // namespace wconv

@@ -43,6 +43,10 @@ class FileCutter {
       const Piece& piece = file_.pieces[p];
       const std::uint64_t size = piece_size(piece), end = piece.offset + size;
       const bool slot = std::holds_alternative<Crc32Piece>(piece.content);
+      if (piece.offset < begin_ || end < piece.offset || end > file_.size) {
+        fail(ErrorCode::kInternal, "piece {} of {} overlaps another or leaves the file", p, file_.name);
+      }
+      while (piece.offset - begin_ > tile_) close(begin_ + tile_, p);  // a gap
       if (slot && end - begin_ > tile_) close(piece.offset, p);  // a slot is never cut in two
       if (kernel_copyable(piece, size)) {
         close(piece.offset, p);

@@ -1,8 +1,6 @@
 // Is one model whole: all of its bytes readable, and consistent with what lies beside them?
 #include <algorithm>
 #include <array>
-#include <filesystem>
-#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "core/threads.h"
@@ -14,8 +12,6 @@
 
 namespace wconv {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::uint64_t kSlice = 1024 * 1024;
 constexpr std::uint64_t kMaxConfig = 16 * 1024 * 1024;
@@ -89,23 +85,13 @@ void check_ties(const Model& model, verify_detail::Reading& reading, std::vector
   }
 }
 
-bool has_manifest(const Model& model) {
-  const fs::path path(model.path);
-  const bool folder = fs::is_directory(path);
-  const fs::path base = folder ? path : path.parent_path();
-  std::error_code ignored;
-  return fs::exists(base / manifest_name(path.filename().string(), folder), ignored);
-}
-
 }  // namespace
 
 WholeReport check_whole(const Model& model, const WholeOptions& options) {
   WholeReport report;
   verify_detail::Reading reading(options.threads, options.progress, options.interrupted);
-  report.manifest = options.require_manifest || has_manifest(model);
-  if (report.manifest) {
-    report.problems = check_manifest(model.path, options.threads);
-  }
+  report.manifest = options.require_manifest || has_manifest(model.path);
+  if (report.manifest) report.problems = check_manifest(model.path, options.threads);
   read_every_byte(model, reading);
   check_records(model, options.threads, options.interrupted);
   report.records = model.checks.size();
