@@ -1,7 +1,6 @@
 #include "core/nearest.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "wconv/error.h"
 
@@ -28,11 +27,11 @@ std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t li
 
 }  // namespace
 
-std::string_view nearest_name(std::string_view text, const std::vector<std::string_view>& names) {
+std::string_view nearest_name(std::string_view text, const std::vector<std::string_view>& names, std::size_t limit) {
   constexpr std::size_t kLongest = 256;  // distances of longer texts help nobody
   text = text.substr(0, kLongest);
   std::string_view best;
-  std::size_t least = std::numeric_limits<std::size_t>::max();
+  std::size_t least = limit;
   for (std::string_view name : names) {
     const std::size_t distance = edit_distance(text, name.substr(0, kLongest), least);
     if (distance >= least) continue;

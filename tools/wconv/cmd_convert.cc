@@ -44,7 +44,7 @@ std::vector<std::pair<std::string, std::string>> resolved(const ConvertOptions& 
   add("strip-prefix", options.strip_prefix);
   add("rename", options.rename);
   if (!options.key.empty()) list.emplace_back("key", json_string(options.key));
-  if (!options.shard_size.empty()) list.emplace_back("shard-size", std::to_string(parse_size(options.shard_size)));
+  if (!options.shard_size.empty()) list.emplace_back("shard-size", std::to_string(parse_size("--shard-size", options.shard_size)));
   add("set", options.metadata.set);
   std::vector<std::string> keys;
   for (const std::string& edit : options.metadata.set_file) keys.push_back(edit.substr(0, edit.find('=')));
@@ -174,8 +174,7 @@ void print_json(const Summary& summary, const EngineResult& result) {
     std::string text;
     for (const FileRecord& file : list) {
       text += fmt::format("{}{{\"path\": {}, \"bytes\": {}", text.empty() ? "" : ", ", json_string(prefix + file.path), file.bytes);
-      if (!file.sha256.empty()) text += fmt::format(", \"sha256\": \"{}\"", file.sha256);
-      text += "}";
+      text += file.sha256.empty() ? ", \"sha256\": null}" : fmt::format(", \"sha256\": \"{}\"}}", file.sha256);
     }
     return "[" + text + "]";
   };
@@ -211,18 +210,20 @@ void print_result(const Globals& globals, const Summary& summary, const EngineRe
 
 int convert(const Globals& globals, const ConvertOptions& options) {
   const auto start = std::chrono::steady_clock::now();
+  check_is_path(options.input, "model");
+  check_is_path(options.output, "output");
   const Target target = resolve_target(options);
   WriteOptions write;
   std::string output_path = options.output;
   while (output_path.size() > 1 && output_path.ends_with('/')) output_path.pop_back();
   write.folder = target.folder;
   if (!target.folder) write.file_name = std::filesystem::path(output_path).filename().string();
-  if (!options.shard_size.empty()) write.shard_size = parse_size(options.shard_size);
+  if (!options.shard_size.empty()) write.shard_size = parse_size("--shard-size", options.shard_size);
 
   ReadOptions read;
   read.key = options.key;
   const Model source = open_model(options.input, read);
-  report_findings(globals, source);
+  report_findings(source);
   Model model = apply_passes(source, options);
   check_model(model, target, write);
   Layout layout = target.writer->plan(model, write);
@@ -235,7 +236,7 @@ int convert(const Globals& globals, const ConvertOptions& options) {
   Summary summary;
   summary.tensors = model.tensors.size();
   summary.skipped = skipped_names(source, model);
-  for (std::size_t i = source.findings.size(); i < model.findings.size(); ++i) warn(globals, model.findings[i].message);
+  for (std::size_t i = source.findings.size(); i < model.findings.size(); ++i) warn(model.findings[i].message);
   const std::string parent = std::filesystem::path(output_path).parent_path().string();
   summary.output_folder = target.folder ? output_path + "/" : parent.empty() ? "" : parent + "/";
   for (const Finding& finding : model.findings) {
@@ -248,10 +249,12 @@ int convert(const Globals& globals, const ConvertOptions& options) {
     return 0;
   }
 
+  note(fmt::format("{}: {} tensors to {}, with {} of memory for weights", source.path, summary.tensors, target.writer->name(),
+                   human_size(planned_memory(layout, model, engine))));
   Output output(output_path, target.folder, options.force);
   const EngineResult result = execute(model, layout, output, engine);
   for (const Finding& finding : overflow_findings(model, parse_overflow(options.on_overflow))) {
-    warn(globals, finding.message);
+    warn(finding.message);
     summary.warnings.push_back(finding.message);
   }
   if (!options.no_manifest) {
@@ -269,22 +272,22 @@ int convert(const Globals& globals, const ConvertOptions& options) {
 Verb add_convert(CLI::App& app, const Globals& globals) {
   auto options = std::make_shared<ConvertOptions>();
   CLI::App* verb = app.add_subcommand("convert", "Write a model in another format, dtype, naming or sharding");
-  verb->add_option("IN", options->input, "File, Hugging Face folder or index")->type_name("MODEL")->required();
+  verb->add_option("IN", options->input, "File, Hugging Face folder or index")->type_name("")->required();
   verb->add_option("-o,--output", options->output, "Output; its extension picks the format, none is a Hugging Face folder")->type_name("OUT")->required();
   verb->add_option("--to", options->to, "Format of the output: safetensors, pytorch, gguf, hf")->type_name("FORMAT");
   verb->add_option("--dtype", options->dtype, "Cast every floating-point tensor to this type")->type_name("T");
-  verb->add_option("--tensor-dtype", options->tensor_dtype, "Cast the tensors that match; the last match wins")->type_name("GLOB=T")->allow_extra_args(false);
+  add_list(*verb, "--tensor-dtype", options->tensor_dtype, "Cast the tensors that match; the last match wins")->type_name("GLOB=T");
   verb->add_option("--on-overflow", options->on_overflow, "Values too large for the type: error, saturate or inf")
       ->type_name("WHAT")->check(CLI::IsMember({"error", "saturate", "inf"}));
-  verb->add_option("--include", options->include, "Write only tensors that match")->type_name("GLOB")->allow_extra_args(false);
-  verb->add_option("--exclude", options->exclude, "Leave out tensors that match")->type_name("GLOB")->allow_extra_args(false);
-  verb->add_option("--strip-prefix", options->strip_prefix, "Remove this prefix from names, e.g. module.")->type_name("P")->allow_extra_args(false);
-  verb->add_option("--rename", options->rename, "Replace what matches in names ($1 is a group)")->type_name("REGEX=REPLACEMENT")->allow_extra_args(false);
+  add_list(*verb, "--include", options->include, "Write only tensors that match")->type_name("GLOB");
+  add_list(*verb, "--exclude", options->exclude, "Leave out tensors that match")->type_name("GLOB");
+  add_list(*verb, "--strip-prefix", options->strip_prefix, "Remove this prefix from names, e.g. module.")->type_name("P");
+  add_list(*verb, "--rename", options->rename, "Replace what matches in names ($1 is a group)")->type_name("REGEX=REPLACEMENT");
   verb->add_option("--key", options->key, "Part of a nested checkpoint, e.g. model_state_dict")->type_name("PATH");
   verb->add_option("--shard-size", options->shard_size, "Split the output into files of at most this size")->type_name("SIZE");
-  verb->add_option("--set", options->metadata.set, "Set metadata; KEY:u32=7 names the type")->type_name("KEY=VALUE")->allow_extra_args(false);
-  verb->add_option("--set-file", options->metadata.set_file, "Set metadata to a file's text")->type_name("KEY=PATH")->allow_extra_args(false);
-  verb->add_option("--unset", options->metadata.unset, "Remove metadata")->type_name("KEY")->allow_extra_args(false);
+  add_list(*verb, "--set", options->metadata.set, "Set metadata; KEY:u32=7 names the type")->type_name("KEY=VALUE");
+  add_list(*verb, "--set-file", options->metadata.set_file, "Set metadata to a file's text")->type_name("KEY=PATH");
+  add_list(*verb, "--unset", options->metadata.unset, "Remove metadata")->type_name("KEY");
   verb->add_flag("-f,--force", options->force, "Replace the output if it exists");
   verb->add_flag("-n,--dry-run", options->dry_run, "Print the plan with exact sizes; write nothing");
   verb->add_flag("--no-manifest", options->no_manifest, "Write no manifest and compute no digests");

@@ -44,6 +44,7 @@ void inspect_one(const Globals& globals, const InspectArguments& arguments, cons
   ReadOptions read;
   read.key = arguments.key;
   read.whole_tree = arguments.key.empty();
+  check_is_path(path, "model");
   const Model model = open_model(path, read);
   Inspection inspection{model, matching(model, arguments.tensors), !arguments.tensors.empty(), arguments.stats, arguments.hash, {}};
   if (arguments.stats || arguments.hash) {
@@ -66,6 +67,7 @@ int inspect(const Globals& globals, const InspectArguments& arguments) {
   bool first = true;
   for (const std::string& path : arguments.models) {
     try {
+      if (interrupted() != 0) fail(ErrorCode::kInterrupted, "interrupted");
       inspect_one(globals, arguments, path, first);
     } catch (const Error& error) {
       if (arguments.models.size() == 1 || error.code() == ErrorCode::kInterrupted) throw;
@@ -74,6 +76,7 @@ int inspect(const Globals& globals, const InspectArguments& arguments) {
       if (status == 0) status = failed;
     }
     first = false;
+    if (output_closed()) break;
   }
   return status;
 }
@@ -83,9 +86,8 @@ int inspect(const Globals& globals, const InspectArguments& arguments) {
 Verb add_inspect(CLI::App& app, const Globals& globals) {
   auto arguments = std::make_shared<InspectArguments>();
   CLI::App* verb = app.add_subcommand("inspect", "Show what is in a model: totals, dtypes, metadata, tensors, findings");
-  verb->add_option("model", arguments->models, "Files, folders or index files")->type_name("MODEL")->required();
-  verb->add_option("--tensors", arguments->tensors, "List only the tensors whose names match; may be repeated")
-      ->type_name("GLOB")->take_all()->allow_extra_args(false);
+  verb->add_option("MODEL", arguments->models, "Files, folders or index files")->type_name("")->required()->take_all();
+  add_list(*verb, "--tensors", arguments->tensors, "List only the tensors whose names match; may be repeated")->type_name("GLOB");
   verb->add_option("--key", arguments->key, "Part of a nested PyTorch checkpoint to show, e.g. model_state_dict")->type_name("PATH");
   verb->add_flag("--stats", arguments->stats, "Read all values: min, max, mean, sd, zeros, NaN, infinite, percentiles");
   verb->add_flag("--hash", arguments->hash, "SHA-256 of every file and of every tensor's stored bytes");

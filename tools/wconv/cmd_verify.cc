@@ -18,17 +18,18 @@ struct VerifyArguments {
   std::optional<double> max_rmse, min_cosine;
 };
 
-Model open_for(const Globals& globals, const std::string& path, const std::string& key, bool whole_tree) {
+Model open_for(const std::string& path, const std::string& key, bool whole_tree) {
+  check_is_path(path, "model");
   ReadOptions options;
   options.key = key;
   options.whole_tree = whole_tree && key.empty();
   Model model = open_model(path, options);
-  report_findings(globals, model);
+  report_findings(model);
   return model;
 }
 
 int verify_one(const Globals& globals, const VerifyArguments& arguments) {
-  const Model model = open_for(globals, arguments.reference, arguments.key, true);
+  const Model model = open_for(arguments.reference, arguments.key, true);
   WholeOptions options;
   options.threads = globals.threads;
   options.require_manifest = arguments.manifest;
@@ -64,8 +65,8 @@ int verify_two(const Globals& globals, const VerifyArguments& arguments) {
   options.min_cosine = arguments.min_cosine;
   options.progress = progress_bar(globals, "comparing");
   options.interrupted = &interrupted();
-  const Model reference = open_for(globals, arguments.reference, arguments.key, false);
-  const Model candidate = open_for(globals, arguments.candidate, arguments.candidate_key, false);
+  const Model reference = open_for(arguments.reference, arguments.key, false);
+  const Model candidate = open_for(arguments.candidate, arguments.candidate_key, false);
   const VerifyReport report = verify(reference, candidate, options);
   if (globals.json) {
     print_report_json({arguments.reference, arguments.candidate}, report);
@@ -91,9 +92,9 @@ int verify_run(const Globals& globals, const VerifyArguments& arguments) {
 Verb add_verify(CLI::App& app, const Globals& globals) {
   auto arguments = std::make_shared<VerifyArguments>();
   CLI::App* verb = app.add_subcommand("verify", "Compare two models value by value, or check that one is whole");
-  verb->add_option("reference", arguments->reference, "The model to compare with, or the one to check")
-      ->type_name("REFERENCE")->required();
-  verb->add_option("candidate", arguments->candidate, "The model that should equal it; of any format")->type_name("CANDIDATE");
+  verb->add_option("REFERENCE", arguments->reference, "The model to compare with, or the one to check")
+      ->type_name("")->required();
+  verb->add_option("CANDIDATE", arguments->candidate, "The model that should equal it; of any format")->type_name("");
   auto* keys = verb->add_flag("--keys", arguments->keys, "Compare names and shapes only");
   verb->add_flag("--tensors", arguments->tensors, "Compare all values (the default)")->excludes(keys);
   verb->add_option("--max-rmse", arguments->max_rmse,

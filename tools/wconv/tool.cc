@@ -1,7 +1,10 @@
 #include "tool.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/stdout_sinks.h>
 #include <unistd.h>
 
 #include <array>
@@ -23,12 +26,38 @@ std::atomic<int> g_signal{0};
 extern "C" void on_signal(int number) { g_signal = number; }
 
 std::string g_out;
+bool g_closed = false;
+
+// Not registered with spdlog, and never throws: a full or closed stderr does not change the exit status.
+spdlog::logger& log() {
+  static spdlog::logger logger = [] {
+    spdlog::logger made("wconv", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    made.set_pattern("wconv: %l: %v");
+    return made;
+  }();
+  return logger;
+}
 
 bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
 }  // namespace
 
-void install_signal_handlers() {
+CLI::Option* add_list(CLI::App& verb, const std::string& name, std::vector<std::string>& values, const std::string& help) {
+  return verb.add_option(name, values, help)->take_all()->allow_extra_args(false);
+}
+
+void check_is_path(const std::string& path, std::string_view what) {
+  if (path != "-") return;
+  fail(ErrorCode::kUsage, "'-': the {} is not a stream, for its bytes are not handled in order; name a file (./- if that is its name)", what);
+}
+
+void prepare_process() {
+  // A standard stream that was closed is opened so that writing to it fails, and no model's file gets its number.
+  for (int descriptor = ::open("/dev/null", O_RDONLY); descriptor >= 0; descriptor = ::open("/dev/null", O_RDONLY)) {
+    if (descriptor <= STDERR_FILENO) continue;
+    ::close(descriptor);
+    break;
+  }
   struct sigaction action {};
   action.sa_handler = on_signal;
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(number, &action, nullptr);
@@ -38,7 +67,7 @@ void install_signal_handlers() {
 
 const std::atomic<int>& interrupted() { return g_signal; }
 
-std::uint64_t parse_size(const std::string& text) {
+std::uint64_t parse_size(std::string_view option, const std::string& text) {
   struct Unit {
     std::string_view name;
     double bytes;
@@ -56,7 +85,7 @@ std::uint64_t parse_size(const std::string& text) {
     if (end == begin || unit != known.name || !(number > 0) || number * known.bytes >= 0x1p63) continue;
     return static_cast<std::uint64_t>(number * known.bytes);
   }
-  fail(ErrorCode::kUsage, "'{}' is no size; write it like 512MiB or 5GB", text);
+  fail(ErrorCode::kUsage, "{}: '{}' is no size; write it like 512MiB or 5GB", option, text);
 }
 
 std::string human_size(std::uint64_t bytes) {
@@ -78,12 +107,12 @@ std::string grouped(std::uint64_t number) {
 
 void flush() {
   std::size_t done = 0;
-  while (done < g_out.size()) {
+  while (done < g_out.size() && !g_closed) {
     const ssize_t written = ::write(STDOUT_FILENO, g_out.data() + done, g_out.size() - done);
     if (written >= 0) {
       done += static_cast<std::size_t>(written);
     } else if (errno == EPIPE) {
-      std::_Exit(0);  // the reader (head, less) has seen enough
+      g_closed = true;
     } else if (errno != EINTR) {
       g_out.clear();
       fail(ErrorCode::kIo, "standard output: cannot write: {}", std::strerror(errno));
@@ -97,23 +126,26 @@ void print(std::string_view text) {
   if (g_out.size() > 64 * 1024) flush();
 }
 
-void warn(const Globals& globals, std::string_view text) {
-  if (!globals.quiet) fmt::print(stderr, "wconv: warning: {}\n", printable(text));
+bool output_closed() { return g_closed; }
+
+void set_up_log(const Globals& globals) {
+  namespace level = spdlog::level;
+  log().set_level(globals.quiet ? level::err : globals.verbose ? level::debug : level::info);
 }
 
-void note(const Globals& globals, std::string_view text) {
-  if (globals.verbose && !globals.quiet) fmt::print(stderr, "wconv: {}\n", printable(text));
-}
+void warn(std::string_view text) { log().warn(printable(text)); }
+void hint(std::string_view text) { log().info(printable(text)); }
+void note(std::string_view text) { log().debug(printable(text)); }
 
-void report_findings(const Globals& globals, const Model& model) {
+void report_findings(const Model& model) {
   for (const Finding& finding : model.findings) {
     const std::string text = fmt::format("{}: {}", model.path, finding.message);
     if (finding.severity != Severity::kNote) {
-      warn(globals, text);
-    } else if (finding.code == "picked-key" && !globals.quiet) {
-      fmt::print(stderr, "wconv: note: {}\n", printable(text));
+      warn(text);
+    } else if (finding.code == "picked-key") {
+      hint(text);
     } else {
-      note(globals, text);
+      note(text);
     }
   }
 }
@@ -127,8 +159,8 @@ int report_error(const Globals& globals, const Error& error) {
     if (error.offset()) text += fmt::format(", \"offset\": {}", *error.offset());
     print(text + "}}\n");
   }
-  fmt::print(stderr, "wconv: error: {}\n", error.what());
-  if (error.code() == ErrorCode::kInternal) fmt::print(stderr, "wconv: this is a bug in wconv; please report it\n");
+  log().error(error.what());
+  if (error.code() == ErrorCode::kInternal) log().error("this is a bug in wconv; please report it");
   if (error.code() == ErrorCode::kInterrupted && interrupted() != 0) return 128 + interrupted();
   return exit_status(error.code());
 }
@@ -150,7 +182,7 @@ std::function<void(std::uint64_t, std::uint64_t)> progress_bar(const Globals& gl
   return [state = std::make_shared<State>(), label = std::move(label)](std::uint64_t done, std::uint64_t total) {
     const auto now = Clock::now();
     if (done >= total) {
-      fmt::print(stderr, "\r\x1b[K");
+      std::fputs("\r\x1b[K", stderr);
       return;
     }
     if (now - state->drawn < std::chrono::milliseconds(100)) return;
@@ -160,9 +192,10 @@ std::function<void(std::uint64_t, std::uint64_t)> progress_bar(const Globals& gl
     const double share = static_cast<double>(done) / static_cast<double>(total);
     const int filled = static_cast<int>(share * 24);
     const auto left = static_cast<std::uint64_t>(static_cast<double>(total - done) / std::max(rate, 1.0));
-    fmt::print(stderr, "\r\x1b[K{} [{:=<{}}{:{}}] {:3.0f} %  {}/s  {}:{:02} left", label, "", filled, "", 24 - filled,
-               share * 100, human_size(static_cast<std::uint64_t>(rate)), left / 60, left % 60);
-    std::fflush(stderr);
+    const std::string line = fmt::format("\r\x1b[K{} [{:=<{}}{:{}}] {:3.0f} %  {}/s  {}:{:02} left", label, "", filled, "",
+                                         24 - filled, share * 100, human_size(static_cast<std::uint64_t>(rate)), left / 60,
+                                         left % 60);
+    std::fputs(line.c_str(), stderr);
   };
 }
 

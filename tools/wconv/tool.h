@@ -32,25 +32,37 @@ Verb add_inspect(CLI::App& app, const Globals& globals);
 Verb add_convert(CLI::App& app, const Globals& globals);
 Verb add_verify(CLI::App& app, const Globals& globals);
 
-// Set by SIGINT and SIGTERM to the signal's number.
+// An option that may be given again and again; each time takes one value.
+CLI::Option* add_list(CLI::App& verb, const std::string& name, std::vector<std::string>& values, const std::string& help);
+
+// Set by SIGINT, SIGTERM and SIGHUP to the signal's number.
 const std::atomic<int>& interrupted();
-void install_signal_handlers();
+// Handlers for those, no SIGPIPE, and no file that wconv opens can become its stdin, stdout or stderr.
+void prepare_process();
+
+// Throws Error(kUsage) for "-": models need files that can be read and written by position.
+void check_is_path(const std::string& path, std::string_view what);
 
 // "512MiB", "5GB", "1000": bytes. Throws Error(kUsage).
-std::uint64_t parse_size(const std::string& text);
+std::uint64_t parse_size(std::string_view option, const std::string& text);
 // "11.0 MiB"
 std::string human_size(std::uint64_t bytes);
 // "5,771,520"
 std::string grouped(std::uint64_t number);
 
-// stdout, buffered; a closed pipe ends the program quietly with 0, another failure throws Error(kIo).
+// stdout, buffered. Once the reader has closed the pipe (head, less) the rest is dropped quietly; another failure throws
+// Error(kIo).
 void print(std::string_view text);
 void flush();
-// stderr: "wconv: warning: …". Silent with --quiet.
-void warn(const Globals& globals, std::string_view text);
-void note(const Globals& globals, std::string_view text);  // only with -v
-// Every finding of a model, as warnings and notes. Notes that say what was chosen for the user are always shown.
-void report_findings(const Globals& globals, const Model& model);
+bool output_closed();  // nobody reads what is printed
+
+// Lines "wconv: LEVEL: …" on stderr. --quiet leaves the errors, -v adds the notes; without either, hints are shown too.
+void set_up_log(const Globals& globals);
+void warn(std::string_view text);
+void hint(std::string_view text);
+void note(std::string_view text);
+// Every finding of a model, as warnings and notes; what was chosen for the user is a hint.
+void report_findings(const Model& model);
 
 // One line on stderr, and with --json one JSON document on stdout. Returns the exit status.
 int report_error(const Globals& globals, const Error& error);
