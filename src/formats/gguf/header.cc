@@ -7,12 +7,21 @@
 
 namespace wconv::gguf {
 
-std::string Cursor::string(std::string_view field) {
+std::uint64_t Cursor::length(std::string_view field, std::uint64_t most) {
   const std::uint64_t begin = bytes.offset(), size = count(field);
   if (size > bytes.remaining())
     fail_at(begin, ErrorCode::kCorrupt, "{} says it has {} bytes, {} are left in the file", field, size,
             bytes.remaining());
-  return std::string(bytes.take_text(size, field));
+  if (size > most) fail_at(begin, ErrorCode::kUnsupported, "{} has {} bytes; at most {} are read", field, size, most);
+  return size;
+}
+
+std::string Cursor::text(std::uint64_t size, std::string_view field) {
+  constexpr std::uint64_t kStep = 32 * 1024;  // less than the reader's window, so that it does not grow
+  std::string text;
+  text.reserve(size);
+  for (; size != 0; size -= std::min(size, kStep)) text += bytes.take_text(std::min(size, kStep), field);
+  return text;
 }
 
 void Cursor::require(std::uint64_t n, std::uint64_t entry_bytes, std::string_view field) {
@@ -40,7 +49,21 @@ Preamble read_preamble(Cursor& cursor) {
   return preamble;
 }
 
+std::uint64_t Header::position_of(std::string_view key) const {
+  const auto entry = std::find_if(metadata.begin(), metadata.end(), [&](const auto& e) { return e.first == key; });
+  return key_positions[static_cast<std::size_t>(entry - metadata.begin())];
+}
+
 namespace {
+
+std::uint64_t alignment_of(const Header& header) {
+  try {
+    return stated_alignment(header.metadata);
+  } catch (Error& error) {
+    error.at(header.position_of(kAlignmentKey));
+    throw;
+  }
+}
 
 Header read_header_of(const std::shared_ptr<const File>& file) {
   Cursor cursor{ByteReader(file)};
@@ -54,8 +77,8 @@ Header read_header_of(const std::shared_ptr<const File>& file) {
   // name length, dimensions, type and offset.
   cursor.require(preamble.keys, cursor.count_bytes() + 5, "metadata entries");
   cursor.require(preamble.tensors, cursor.count_bytes() + 16, "tensors");
-  header.metadata = read_metadata(cursor, preamble.keys, findings);
-  const std::uint64_t alignment = stated_alignment(header.metadata);
+  header.metadata = read_metadata(cursor, preamble.keys, findings, header.key_positions);
+  const std::uint64_t alignment = alignment_of(header);
   header.tensors = read_tensor_table(cursor, preamble.tensors, findings);
   const std::uint64_t end = cursor.bytes.offset();  // below 2^63; the alignment below 2^32
   header.data_begin = std::min((end + alignment - 1) / alignment * alignment, file->size());

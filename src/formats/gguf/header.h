@@ -20,7 +20,11 @@ struct Cursor {
 
   std::uint64_t count_bytes() const { return version == 1 ? 4 : 8; }
   std::uint64_t count(std::string_view field) { return version == 1 ? bytes.u32(field) : bytes.u64(field); }
-  std::string string(std::string_view field);
+  // The length of a string that follows and is all there. Longer than `most` is Error(kUnsupported).
+  std::uint64_t length(std::string_view field, std::uint64_t most);
+  std::string text(std::uint64_t size, std::string_view field);
+  // Both: length and bytes.
+  std::string string(std::string_view field, std::uint64_t most) { return text(length(field, most), field); }
   // Throws Error(kCorrupt) unless `n` entries of at least `entry_bytes` can follow.
   void require(std::uint64_t n, std::uint64_t entry_bytes, std::string_view field);
 };
@@ -33,8 +37,9 @@ struct Preamble {
 // Magic, version and counts; sets the cursor's byte order and version.
 Preamble read_preamble(Cursor& cursor);
 
-// `n` key-value pairs. Duplicate keys are Error(kCorrupt).
-Metadata read_metadata(Cursor& cursor, std::uint64_t n, FindingList& findings);
+// `n` key-value pairs; `positions` gets the byte offset of each. They are proved whole before any is kept. Duplicate
+// keys are Error(kCorrupt), more than kMaxMetadataBytes is Error(kUnsupported).
+Metadata read_metadata(Cursor& cursor, std::uint64_t n, FindingList& findings, std::vector<std::uint64_t>& positions);
 
 struct TensorEntry {
   TensorInfo info;
@@ -43,10 +48,10 @@ struct TensorEntry {
   std::uint64_t position = 0;  // of the entry in the file, for messages
 };
 
-// `n` tensor entries: names, shapes and types proved, offsets not yet.
+// `n` tensor entries: names, shapes and types proved, offsets not yet. More than kMaxTensors is Error(kUnsupported).
 std::vector<TensorEntry> read_tensor_table(Cursor& cursor, std::uint64_t n, FindingList& findings);
 
-// Offsets are aligned, inside `data_bytes`, and don't overlap; gaps are findings.
+// Offsets are aligned, inside `data_bytes`, and don't overlap; gaps and another order than the table's are findings.
 void check_offsets(const std::vector<TensorEntry>& tensors, std::uint64_t alignment, std::uint64_t data_bytes,
                    FindingList& findings);
 
@@ -55,9 +60,12 @@ struct Header {
   std::uint32_t version = 0;
   bool big_endian = false;
   Metadata metadata;
+  std::vector<std::uint64_t> key_positions;  // byte offset of each entry of `metadata`
   std::vector<TensorEntry> tensors;
   std::uint64_t data_begin = 0;  // byte offset in the file
   std::vector<Finding> findings;
+  // Byte offset of the entry with this key, which is there.
+  std::uint64_t position_of(std::string_view key) const;
 };
 
 // Throws Error(kCorrupt | kUnsupported | kIo) that names the file.

@@ -18,7 +18,9 @@ std::shared_ptr<const TensorData> tensor_data(const Header& header, const Tensor
   if (!header.big_endian || (dtype.whole_bytes() && dtype.block_bytes == 1)) return data;
   if (dtype.kind == DTypeKind::kBlock)
     fail(ErrorCode::kUnsupported,
-         "{} in a big-endian GGUF file; convert the file with gguf-py's gguf_convert_endian first", dtype.name);
+         "it is {} in a big-endian file; such a file becomes little-endian with gguf-convert-endian of the Python "
+         "package gguf",
+         dtype.name);
   return swapped_tensor(std::move(data), dtype.block_bytes);
 }
 
@@ -46,6 +48,7 @@ Model make_model(std::vector<Header> parts, std::string path) {
   model.format = "gguf";
   model.path = std::move(path);
   model.metadata = std::move(parts.front().metadata);
+  // What split models have only because they are split.
   for (std::string_view key : {kSplitNoKey, kSplitCountKey, kSplitTensorsKey}) model.metadata.erase(key);
   if (const MetaValue* value = model.metadata.find(kArchitectureKey); value != nullptr && value->as_string() != nullptr)
     model.architecture = *value->as_string();

@@ -1,8 +1,10 @@
 #include "formats/gguf/split.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
-#include <unordered_map>
+#include <vector>
 
 #include "formats/gguf/layout.h"
 #include "wconv/error.h"
@@ -17,14 +19,18 @@ struct SplitKeys {
   std::optional<std::uint64_t> tensors;
 };
 
+[[noreturn]] void fail_key(const Header& header, std::string_view key, std::string message) {
+  throw Error(ErrorCode::kCorrupt, std::move(message)).in_file(header.file->path()).at(header.position_of(key));
+}
+
 std::optional<std::uint64_t> number(const Header& header, std::string_view key) {
   const MetaValue* value = header.metadata.find(key);
   if (value == nullptr) return std::nullopt;
   std::uint64_t result = 0;
   if (!value->as_unsigned(result))
-    throw Error(ErrorCode::kCorrupt,
-                fmt::format("key '{}' should be a number; it is {}", key, meta_type_name(value->type)))
-        .in_file(header.file->path());
+    fail_key(
+        header, key,
+        fmt::format("metadata key '{}' is of type {} and not a number from 0 on", key, meta_type_name(value->type)));
   return result;
 }
 
@@ -33,10 +39,11 @@ SplitKeys split_keys(const Header& header) {
   keys.count = number(header, kSplitCountKey).value_or(0);
   keys.no = number(header, kSplitNoKey).value_or(0);
   keys.tensors = number(header, kSplitTensorsKey);
-  if (keys.count > 65535 || (keys.count > 1 && keys.no >= keys.count))
-    throw Error(ErrorCode::kCorrupt,
-                fmt::format("{} is {} and {} is {}: no such part", kSplitNoKey, keys.no, kSplitCountKey, keys.count))
-        .in_file(header.file->path());
+  if (keys.count > kMaxParts)
+    fail_key(header, kSplitCountKey, fmt::format("{} is {}; at most {} parts", kSplitCountKey, keys.count, kMaxParts));
+  if (keys.count > 1 && keys.no >= keys.count)
+    fail_key(header, kSplitNoKey,
+             fmt::format("{} is {}, but {} is {}", kSplitNoKey, keys.no, kSplitCountKey, keys.count));
   return keys;
 }
 
@@ -67,34 +74,41 @@ Header open_part(const Header& first, const std::string& name, std::uint64_t ind
 void check_part(const Header& part, std::uint64_t index, const SplitKeys& expected) {
   const SplitKeys keys = split_keys(part);
   const auto check = [&part](std::string_view key, std::uint64_t found, std::uint64_t wanted) {
-    if (found != wanted)
-      throw Error(ErrorCode::kCorrupt,
-                  fmt::format("{} is {}; as this part of the model it must be {}", key, found, wanted))
-          .in_file(part.file->path());
+    if (found == wanted) return;
+    if (part.metadata.find(key) != nullptr)
+      fail_key(part, key, fmt::format("{} is {}; as this part of the model it must be {}", key, found, wanted));
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("there is no {}; as this part of the model it must be {}", key, wanted))
+        .in_file(part.file->path());
   };
-  check(kSplitNoKey, keys.no, index);
   check(kSplitCountKey, keys.count, expected.count);
+  check(kSplitNoKey, keys.no, index);
   if (keys.tensors && expected.tensors) check(kSplitTensorsKey, *keys.tensors, *expected.tensors);
 }
 
 // Names are unique over all parts, and as many as the first part says.
 void check_tensors(const std::vector<Header>& parts, const SplitKeys& keys) {
-  std::unordered_map<std::string_view, const Header*> seen;
-  for (const Header& part : parts) {
-    for (const TensorEntry& entry : part.tensors) {
-      const auto [at, is_new] = seen.emplace(entry.info.name, &part);
-      if (!is_new)
-        throw Error(ErrorCode::kCorrupt, fmt::format("the tensor is in two parts, {} and {}",
-                                                     printable(at->second->file->path()), printable(part.file->path())))
-            .in_tensor(entry.info.name)
-            .in_file(part.file->path())
-            .at(entry.position);
-    }
-  }
-  if (keys.tensors && *keys.tensors != seen.size())
-    throw Error(ErrorCode::kCorrupt, fmt::format("{} is {}, the {} parts have {} tensors", kSplitTensorsKey,
-                                                 *keys.tensors, parts.size(), seen.size()))
-        .in_file(parts.front().file->path());
+  struct Place {
+    const TensorEntry* entry;
+    const Header* part;
+  };
+  std::vector<Place> places;
+  for (const Header& part : parts)
+    for (const TensorEntry& entry : part.tensors) places.push_back({&entry, &part});
+  std::stable_sort(places.begin(), places.end(),
+                   [](const Place& a, const Place& b) { return a.entry->info.name < b.entry->info.name; });
+  const auto same = std::adjacent_find(places.begin(), places.end(), [](const Place& a, const Place& b) {
+    return a.entry->info.name == b.entry->info.name;
+  });
+  if (same != places.end())
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("the tensor is in another part too: {}", printable(same[0].part->file->path())))
+        .in_tensor(same[1].entry->info.name)
+        .in_file(same[1].part->file->path())
+        .at(same[1].entry->position);
+  if (keys.tensors && *keys.tensors != places.size())
+    fail_key(parts.front(), kSplitTensorsKey,
+             fmt::format("{} is {}, but the model has {} tensors", kSplitTensorsKey, *keys.tensors, places.size()));
 }
 
 }  // namespace

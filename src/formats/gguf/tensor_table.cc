@@ -6,7 +6,6 @@
 #include <limits>
 #include <numeric>
 #include <string_view>
-#include <unordered_set>
 
 #include "formats/gguf/header.h"
 #include "formats/gguf/layout.h"
@@ -32,23 +31,28 @@ constexpr auto kRemovedTypes = std::to_array<RemovedType>({
     {38, "IQ4_NL_8_8", "repack from IQ4_NL, which llama.cpp rearranges when it loads"},
 });
 
-DType known_type(std::uint32_t id) {
+DType read_type(Cursor& cursor) {
+  const std::uint64_t at = cursor.bytes.offset();
+  const std::uint32_t id = cursor.bytes.u32("type");
   if (const auto dtype = dtype_from_ggml(id)) return *dtype;
   for (const RemovedType& removed : kRemovedTypes)
     if (removed.id == id)
-      fail(ErrorCode::kUnsupported, "its type {} (ggml type {}) was removed from ggml; {}", removed.name, id,
-           removed.advice);
-  fail(ErrorCode::kUnsupported, "its ggml type {} is not known", id);
+      fail_at(at, ErrorCode::kUnsupported, "its type {} (ggml type {}) was removed from ggml; {}", removed.name, id,
+              removed.advice);
+  fail_at(at, ErrorCode::kUnsupported, "its type {} is none that ggml had when this version of wconv was made", id);
 }
 
 void read_shape(Cursor& cursor, TensorInfo& info) {
+  std::uint64_t at = cursor.bytes.offset();
   const std::uint32_t n_dims = cursor.bytes.u32("n_dims");
-  if (n_dims > kMaxDimensions) fail(ErrorCode::kCorrupt, "n_dims is {}; ggml allows {}", n_dims, kMaxDimensions);
+  if (n_dims > kMaxDimensions) fail_at(at, ErrorCode::kCorrupt, "n_dims is {}; ggml allows {}", n_dims, kMaxDimensions);
   info.shape.resize(n_dims);
   for (std::uint32_t i = 0; i < n_dims; ++i) {
+    at = cursor.bytes.offset();
     const std::uint64_t dim = cursor.count("dimension");
     if (dim > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-      fail(ErrorCode::kCorrupt, "dimension {} is {}, which is negative to ggml", i, static_cast<std::int64_t>(dim));
+      fail_at(at, ErrorCode::kCorrupt, "dimension {} is {}, which is negative to ggml", i,
+              static_cast<std::int64_t>(dim));
     info.shape[n_dims - 1 - i] = dim;
   }
 }
@@ -56,10 +60,10 @@ void read_shape(Cursor& cursor, TensorInfo& info) {
 TensorEntry read_entry(Cursor& cursor) {
   TensorEntry entry;
   entry.position = cursor.bytes.offset();
-  entry.info.name = cursor.string("tensor name");
+  entry.info.name = cursor.string("tensor name", kMaxNameRead);
   try {
     read_shape(cursor, entry.info);
-    entry.info.dtype = known_type(cursor.bytes.u32("type"));
+    entry.info.dtype = read_type(cursor);
     entry.offset = cursor.bytes.u64("offset");
     entry.size = storage_bytes(entry.info.dtype, entry.info.shape);
   } catch (Error& error) {
@@ -83,43 +87,79 @@ void check_name(const TensorEntry& entry, FindingList& findings) {
   throw Error(ErrorCode::kCorrupt, std::move(message)).in_tensor(entry.info.name).at(entry.position);
 }
 
+// Indexes of the tensors in the order of `less`. Sorting, so that a hostile file cannot make it slow.
+template <typename Less>
+std::vector<std::uint32_t> sorted(const std::vector<TensorEntry>& tensors, const Less& less) {
+  std::vector<std::uint32_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return less(tensors[a], tensors[b]); });
+  return order;
+}
+
+void refuse_duplicates(const std::vector<TensorEntry>& tensors) {
+  const auto order =
+      sorted(tensors, [](const TensorEntry& a, const TensorEntry& b) { return a.info.name < b.info.name; });
+  for (std::size_t i = 1; i < order.size(); ++i)
+    if (const TensorEntry& first = tensors[order[i - 1]], &second = tensors[order[i]];
+        first.info.name == second.info.name)
+      fail_entry(second,
+                 fmt::format("two tensors have this name; the entry of the first is at byte {}", first.position));
+}
+
+// `data_bytes` may be anything, and so may the entry's numbers.
+void check_range(const TensorEntry& entry, std::uint64_t alignment, std::uint64_t data_bytes) {
+  if (entry.offset % alignment != 0)
+    fail_entry(entry, fmt::format("its offset {} is not a multiple of the alignment {}", entry.offset, alignment));
+  if (entry.offset > data_bytes || entry.size > data_bytes - entry.offset)
+    fail_entry(entry,
+               fmt::format("its {} bytes at offset {} end outside the file, which has {} bytes of tensor data; if "
+                           "this is a partial download, get the whole file",
+                           entry.size, entry.offset, data_bytes));
+}
+
+// Finds the first tensor whose data comes before that of the tensor listed before it.
+void check_order(const std::vector<TensorEntry>& tensors, FindingList& findings) {
+  for (std::size_t i = 1; i < tensors.size(); ++i) {
+    if (tensors[i].offset >= tensors[i - 1].offset) continue;
+    return findings.warn("gguf-order", fmt::format("the tensors' data is not in the order of the tensors, '{}' is the "
+                                                   "first; llama.cpp refuses such a file, converting it puts it right",
+                                                   printable(tensors[i].info.name)));
+  }
+}
+
 }  // namespace
 
 std::vector<TensorEntry> read_tensor_table(Cursor& cursor, std::uint64_t n, FindingList& findings) {
   cursor.require(n, cursor.count_bytes() + 16, "tensors");
+  if (n > kMaxTensors)
+    fail_at(cursor.bytes.offset(), ErrorCode::kUnsupported, "tensor count {}; at most {} are read", n, kMaxTensors);
+  const std::uint64_t begin = cursor.bytes.offset();
   std::vector<TensorEntry> tensors;
   tensors.reserve(n);
   for (std::uint64_t i = 0; i < n; ++i) {
     tensors.push_back(read_entry(cursor));
+    if (cursor.bytes.offset() - begin > kMaxTableBytes)
+      fail_at(begin, ErrorCode::kUnsupported, "the tensor table is longer than {} MiB", kMaxTableBytes >> 20);
     check_name(tensors.back(), findings);
   }
-  std::unordered_set<std::string_view> seen;
-  seen.reserve(n);
-  for (const TensorEntry& entry : tensors)
-    if (!seen.insert(entry.info.name).second) fail_entry(entry, "two tensors have this name");
+  refuse_duplicates(tensors);
   return tensors;
 }
 
 void check_offsets(const std::vector<TensorEntry>& tensors, std::uint64_t alignment, std::uint64_t data_bytes,
                    FindingList& findings) {
-  for (const TensorEntry& entry : tensors) {
-    if (entry.offset % alignment != 0)
-      fail_entry(entry, fmt::format("its offset {} is not a multiple of the alignment {}", entry.offset, alignment));
-    if (entry.offset > data_bytes || entry.size > data_bytes - entry.offset)
-      fail_entry(entry, fmt::format("its {} bytes at offset {} end outside the file, which has {} bytes of tensor data",
-                                    entry.size, entry.offset, data_bytes));
-  }
-  std::vector<std::size_t> order(tensors.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::erase_if(order, [&](std::size_t i) { return tensors[i].size == 0; });
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return tensors[a].offset < tensors[b].offset; });
+  for (const TensorEntry& entry : tensors) check_range(entry, alignment, data_bytes);
+  check_order(tensors, findings);
+  const auto order = sorted(tensors, [](const TensorEntry& a, const TensorEntry& b) { return a.offset < b.offset; });
   std::uint64_t end = 0;  // of the tensor before; sizes are inside the file by now
   const TensorEntry* before = nullptr;
-  for (std::size_t i : order) {
+  for (const std::uint32_t i : order) {
     const TensorEntry& entry = tensors[i];
+    if (entry.size == 0) continue;
     if (entry.offset < end)
-      fail_entry(entry, fmt::format("its data overlaps that of tensor '{}'", printable(before->info.name)));
+      fail_entry(entry, fmt::format("its data at offset {} overlaps that of tensor '{}', which ends at {}",
+                                    entry.offset, printable(before->info.name), end));
     const std::uint64_t expected = (end + alignment - 1) / alignment * alignment;
     if (entry.offset > expected)
       findings.warn("gguf-gap", fmt::format("{} unused bytes before tensor '{}'; llama.cpp refuses such a file",
@@ -127,8 +167,9 @@ void check_offsets(const std::vector<TensorEntry>& tensors, std::uint64_t alignm
     end = entry.offset + entry.size;
     before = &entry;
   }
-  if (data_bytes > end && data_bytes - end >= alignment + (alignment - end % alignment) % alignment)
-    findings.warn("gguf-trailing", fmt::format("{} bytes follow the last tensor", data_bytes - end));
+  const std::uint64_t padded = (end + alignment - 1) / alignment * alignment;
+  if (data_bytes >= padded && data_bytes - padded >= alignment)
+    findings.warn("gguf-trailing", fmt::format("{} bytes follow the last tensor", data_bytes - padded));
 }
 
 }  // namespace wconv::gguf

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <unordered_set>
 
 #include "formats/gguf/gguf.h"
 #include "formats/gguf/layout.h"
@@ -78,7 +77,7 @@ OutputFile plan_file(const Model& model, const Part& part, const Metadata& metad
   OutputFile file;
   file.name = std::move(name);
   LiteralPiece literal{header.take()};
-  file.size = padded(literal.bytes.size(), alignment);
+  file.size = offset == 0 ? literal.bytes.size() : padded(literal.bytes.size(), alignment);
   file.pieces.push_back({0, std::move(literal)});
   for (std::size_t i = part.begin; i < part.end; ++i) {
     const std::uint64_t size = model.tensors[i].data->size_bytes();
@@ -100,8 +99,9 @@ class Writer final : public FormatWriter {
   std::vector<std::string> check(const Model& model, const WriteOptions& options) const override {
     std::vector<std::string> problems = check_model(model);
     const std::size_t parts = cut(model, options.shard_size).size();
-    if (parts > 65535)
-      problems.push_back(fmt::format("{} parts; a split GGUF has at most 65535: choose a larger --shard-size", parts));
+    if (parts > kMaxParts)
+      problems.push_back(
+          fmt::format("{} parts; a split GGUF has at most {}: choose a larger --shard-size", parts, kMaxParts));
     return problems;
   }
   Layout plan(const Model& model, const WriteOptions& options) const override {

@@ -1,5 +1,6 @@
 #include "formats/gguf/writer_checks.h"
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_set>
 
@@ -81,12 +82,22 @@ void check_names(const Model& model, std::vector<std::string>& problems) {
   long_names.append_to(problems);
 }
 
-void check_metadata_keys(const Model& model, std::vector<std::string>& problems) {
+bool deeper_than(const MetaArray& array, int depth) {
+  if (depth == 0) return true;
+  const auto* inner = std::get_if<std::vector<MetaArray>>(&array.values);
+  return inner != nullptr &&
+         std::any_of(inner->begin(), inner->end(), [&](const MetaArray& a) { return deeper_than(a, depth - 1); });
+}
+
+void check_metadata(const Model& model, std::vector<std::string>& problems) {
   for (const auto& [key, value] : model.metadata) {
     if (key.empty()) problems.push_back("a metadata key is empty: remove it with --unset ''");
     if (key.size() > kMaxKeyBytes)
       problems.push_back(fmt::format("the metadata key '{}…' has {} bytes; GGUF allows {}",
                                      printable(std::string_view(key).substr(0, 40)), key.size(), kMaxKeyBytes));
+    if (const auto* array = std::get_if<MetaArray>(&value.value); array != nullptr && deeper_than(*array, kMaxDepth))
+      problems.push_back(fmt::format("metadata key '{}' has arrays more than {} deep: remove it with --unset '{}'",
+                                     printable(key), kMaxDepth, printable(key)));
   }
   try {
     stated_alignment(model.metadata);
@@ -110,7 +121,7 @@ std::vector<std::string> check_model(const Model& model) {
   }
   types.append_to(problems);
   ranks.append_to(problems);
-  check_metadata_keys(model, problems);
+  check_metadata(model, problems);
   return problems;
 }
 
