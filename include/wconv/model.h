@@ -112,6 +112,7 @@ struct Model {
   std::vector<Finding> findings;
   std::vector<SideFile> side_files;
   std::vector<RecordCheck> checks;
+  std::vector<std::string> left_out;  // tensors of the file outside the part of it that was taken (ReadOptions::key)
 };
 
 // Index of the tensor with that name, or -1.

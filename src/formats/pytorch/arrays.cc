@@ -60,6 +60,7 @@ std::shared_ptr<const TensorData> Objects::bytes(NodeId id) const {
   }
   if (meaning(id).meaning == Meaning::kBytes) {
     const auto& args = call_args(id, 0);
+    if (!args.empty() && meaning(args[0]).meaning == Meaning::kBytes) fail(ErrorCode::kUnsupported, "its data is bytes of bytes");
     return args.empty() ? memory_tensor({}) : bytes(args[0]);
   }
   if (pickle_.kind(id) != NodeKind::kBytes && pickle_.kind(id) != NodeKind::kText) {
@@ -72,6 +73,7 @@ std::shared_ptr<const TensorData> Objects::bytes(NodeId id) const {
 }
 
 Tensor Objects::array(NodeId id) {
+  if (!is_tensor(id)) fail(ErrorCode::kUnsupported, "is a numpy array without plain numbers");
   const bool from_buffer = meaning(id).meaning == Meaning::kNumpyFromBuffer;
   // _frombuffer(bytes, dtype, shape, order), or state (version, shape, dtype, is_fortran, bytes)
   const auto& parts = from_buffer ? call_args(id, 4) : pickle_.items(pickle_.object(id).state);

@@ -27,14 +27,24 @@ GlobalInfo Objects::meaning(NodeId id) const {
 }
 
 std::string Objects::class_name(NodeId id) const {
-  const Object& object = pickle_.object(id);
-  NodeId callable = object.callable;
-  if (meaning(id).meaning == Meaning::kReconstructor && pickle_.kind(object.args) == NodeKind::kTuple &&
-      !pickle_.items(object.args).empty()) {
-    callable = pickle_.items(object.args)[0];
+  std::string calls;
+  for (int depth = 0; depth < 16; ++depth) {
+    const Object& object = pickle_.object(id);
+    NodeId callable = object.callable;
+    if (meaning(id).meaning == Meaning::kReconstructor && pickle_.kind(object.args) == NodeKind::kTuple &&
+        !pickle_.items(object.args).empty()) {
+      callable = pickle_.items(object.args)[0];
+    }
+    if (pickle_.kind(callable) == NodeKind::kPersistent) {  // ('module', class, source file, source), before torch 1.6
+      const NodeId parts = pickle_.items(callable)[0];
+      if (pickle_.kind(parts) == NodeKind::kTuple && pickle_.items(parts).size() > 1) callable = pickle_.items(parts)[1];
+    }
+    if (pickle_.kind(callable) == NodeKind::kGlobal) return pickle_.global_name(callable) + calls;
+    if (pickle_.kind(callable) != NodeKind::kObject) break;
+    calls += "()";
+    id = callable;
   }
-  if (pickle_.kind(callable) == NodeKind::kGlobal) return pickle_.global_name(callable);
-  return pickle_.kind(callable) == NodeKind::kObject ? class_name(callable) + "()" : "something that is no class";
+  return "something that is no class";
 }
 
 const std::vector<NodeId>& Objects::call_args(NodeId id, std::size_t least) const {
@@ -85,7 +95,9 @@ std::string Objects::key_text(NodeId id) const {
   if (pickle_.kind(id) == NodeKind::kTuple || pickle_.kind(id) == NodeKind::kList) {
     std::string text;
     for (const NodeId item : pickle_.items(id)) {
-      if (pickle_.kind(item) == NodeKind::kTuple) fail(ErrorCode::kUnsupported, "a dict has nested tuples as keys");
+      if (pickle_.kind(item) == NodeKind::kTuple || pickle_.kind(item) == NodeKind::kList) {
+        fail(ErrorCode::kUnsupported, "a dict has nested tuples as keys");
+      }
       text += (text.empty() ? "" : ",") + key_text(item);
     }
     return "(" + text + ")";
@@ -107,7 +119,7 @@ std::optional<std::vector<std::pair<std::string, NodeId>>> Objects::module_child
   if (parameters == kNoNode || modules == kNoNode || !pairs_of(parameters) || !pairs_of(modules)) return std::nullopt;
   std::set<std::string> transient;
   if (const NodeId set = find_key(*state, "_non_persistent_buffers_set"); set != kNoNode) {
-    for (const auto& [key, item] : children(set)) {
+    for (const NodeId item : sequence_items(set)) {
       if (pickle_.kind(item) == NodeKind::kText) transient.insert(pickle_.text(item));
     }
   }
@@ -149,22 +161,34 @@ bool Objects::is_container(NodeId id) const {
   }
 }
 
+// What a list, tuple or set holds: a literal one, or list([...]) with what was appended to it. Empty for the rest.
+std::vector<NodeId> Objects::sequence_items(NodeId id) const {
+  const auto literal = [&](NodeId node) {
+    const NodeKind kind = pickle_.kind(node);
+    return kind == NodeKind::kList || kind == NodeKind::kTuple || kind == NodeKind::kSet;
+  };
+  if (literal(id)) return pickle_.items(id);
+  const Meaning what = meaning(id).meaning;
+  if (what != Meaning::kList && what != Meaning::kTuple && what != Meaning::kSet && what != Meaning::kSize) return {};
+  const auto& args = call_args(id, 0);
+  std::vector<NodeId> items;
+  if (!args.empty() && literal(args[0])) items = pickle_.items(args[0]);
+  const auto& appended = pickle_.object(id).list;
+  items.insert(items.end(), appended.begin(), appended.end());
+  return items;
+}
+
 std::vector<std::pair<std::string, NodeId>> Objects::children(NodeId id) const {
   std::vector<std::pair<std::string, NodeId>> out;
   const auto add_list = [&](const std::vector<NodeId>& items, std::string_view prefix = "") {
     for (std::size_t i = 0; i < items.size(); ++i) out.emplace_back(fmt::format("{}{}", prefix, i), items[i]);
   };
-  const NodeKind kind = pickle_.kind(id);
-  if (kind == NodeKind::kDict) return entries(pickle_.items(id));
-  if (kind == NodeKind::kList || kind == NodeKind::kTuple || kind == NodeKind::kSet) {
-    add_list(pickle_.items(id));
-    return out;
-  }
-  if (kind != NodeKind::kObject) return out;
+  if (pickle_.kind(id) == NodeKind::kDict) return entries(pickle_.items(id));
+  add_list(sequence_items(id));
+  if (pickle_.kind(id) != NodeKind::kObject) return out;
   if (auto module = module_children(id)) return std::move(*module);
   const Object& object = pickle_.object(id);
   const Meaning what = meaning(id).meaning;
-  const bool sequence = what == Meaning::kList || what == Meaning::kTuple || what == Meaning::kSet || what == Meaning::kSize;
   const auto& args = call_args(id, 0);
   if (what == Meaning::kDict) {  // attributes of a dict, such as a state_dict's _metadata, are not its contents
     for (const NodeId arg : args) {
@@ -175,13 +199,11 @@ std::vector<std::pair<std::string, NodeId>> Objects::children(NodeId id) const {
         if (two && pickle_.items(pair).size() == 2) out.emplace_back(key_text(pickle_.items(pair)[0]), pickle_.items(pair)[1]);
       }
     }
-  } else if (sequence) {
-    if (!args.empty() && is_container(args[0])) return children(args[0]);
   } else if (what == Meaning::kUnknown) {
     add_list(args, "args.");
   }
   for (auto& entry : entries(object.pairs)) out.push_back(std::move(entry));
-  add_list(object.list);
+  if (what == Meaning::kUnknown) add_list(object.list);
   if (what == Meaning::kDict) return out;
   if (const auto* state = state_pairs(id)) {
     for (auto& entry : entries(*state)) out.push_back(std::move(entry));
@@ -241,9 +263,8 @@ std::optional<MetaValue> Objects::leaf(NodeId id) const {
     return MetaValue::f64(value);
   }
   const auto& args = call_args(id, 0);
-  if (what == Meaning::kSize && !args.empty()) return leaf(args[0]);
-  if ((what == Meaning::kScalar || what == Meaning::kDevice) && !args.empty()) return leaf(args[0]);
-  return std::nullopt;
+  const bool wraps = what == Meaning::kSize || what == Meaning::kScalar || what == Meaning::kDevice;
+  return wraps && !args.empty() && pickle_.kind(args[0]) != NodeKind::kObject ? leaf(args[0]) : std::nullopt;
 }
 
 }  // namespace wconv::pytorch

@@ -61,10 +61,6 @@ class Objects {
   // A leaf as metadata: numbers, text, booleans; lists of those as arrays of JSON text. Nothing for None and objects.
   std::optional<MetaValue> leaf(NodeId id) const;
 
-  // Notes for a person, made while reading: dropped attributes, quantized tensors.
-  std::vector<Finding> findings;
-  Metadata extra_metadata;
-
  private:
   struct View {
     std::uint64_t offset = 0;
@@ -87,6 +83,7 @@ class Objects {
   std::shared_ptr<const TensorData> bytes(NodeId id) const;
   std::optional<std::vector<std::pair<std::string, NodeId>>> module_children(NodeId id) const;
   std::vector<std::pair<std::string, NodeId>> entries(const std::vector<NodeId>& pairs) const;
+  std::vector<NodeId> sequence_items(NodeId id) const;
   std::string key_text(NodeId id) const;
   const std::vector<NodeId>* pairs_of(NodeId id) const;
   const std::vector<NodeId>* state_pairs(NodeId id) const;

@@ -150,6 +150,7 @@ std::vector<NamedTensor> Objects::quantized(NodeId id) {
     out.push_back({std::move(suffix), std::move(tensor)});
   };
   const auto part = [&](std::string suffix, NodeId node) {
+    if (meaning(inner_tensor(node)).meaning == Meaning::kRebuildQTensor) fail(ErrorCode::kCorrupt, "its scale is quantized itself");
     for (NamedTensor& inner : tensor(node)) out.push_back({suffix + inner.suffix, std::move(inner.tensor)});
   };
   if (is_tensor(quantizer[1])) {
@@ -211,7 +212,12 @@ std::vector<NamedTensor> Objects::tensor(NodeId id) {
       const auto& inner = pickle_.items(args[2]);
       return {{"", strided(inner[0], view(inner), std::nullopt)}};
     }
-    case Meaning::kRebuildFromNumpy: return tensor(call_args(id, 1)[0]);
+    case Meaning::kRebuildFromNumpy: {
+      const NodeId source = call_args(id, 1)[0];
+      const Meaning made = meaning(source).meaning;
+      if (made != Meaning::kNumpyReconstruct && made != Meaning::kNumpyFromBuffer) fail(ErrorCode::kCorrupt, "is made from no numpy array");
+      return {{"", array(source)}};
+    }
     case Meaning::kNumpyReconstruct:
     case Meaning::kNumpyFromBuffer: return {{"", array(id)}};
     case Meaning::kRefusedTensor: fail(ErrorCode::kUnsupported, "is {}", what.refused);

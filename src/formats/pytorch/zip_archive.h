@@ -1,16 +1,21 @@
 // Zip archives as torch.save writes them, and as other people's tools re-write them.
+//
+// Source: PKWARE APPNOTE 6.3.10, sections 4.3 to 4.5.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "wconv/file.h"
 #include "wconv/model.h"
 
 namespace wconv::pytorch {
+
+class Spill;  // inflate.h
 
 struct ZipRecord {
   std::string name;
@@ -28,17 +33,19 @@ class ZipArchive {
   // names, local headers that disagree with the central directory, encryption and other flags, methods other than
   // stored and deflated, overlapping records, ranges outside the file, impossible sizes, a missing directory.
   explicit ZipArchive(std::shared_ptr<const File> file);
+  ZipArchive(const ZipArchive&) = delete;
+  ZipArchive& operator=(const ZipArchive&) = delete;
 
   const std::vector<ZipRecord>& records() const { return records_; }  // in the order of the directory
   const ZipRecord* find(std::string_view name) const;                 // null: absent
 
-  // The unpacked bytes as tensor data. Stored: the file's own range. Deflated: unpacked at the first read, in memory up
-  // to 64 MiB, else into an unlinked temporary file; its CRC is checked then.
+  // The unpacked bytes as tensor data. Stored: the file's own range. Deflated: unpacked at the first read into an
+  // unlinked temporary file that all records share; the CRC is checked then.
   std::shared_ptr<const TensorData> data(const ZipRecord& record) const;
   // The check that the engine must make for a stored record; call it only for records whose data is used.
   RecordCheck check(const ZipRecord& record) const;
 
-  // A small record (data.pkl, byteorder, …) whole, its CRC checked: `file` from `begin` to `end`.
+  // A record that must be looked into (data.pkl, byteorder, …), its CRC checked: `file` from `begin` to `end`.
   struct Content {
     std::shared_ptr<const File> file;
     std::uint64_t begin = 0, end = 0;
@@ -48,6 +55,8 @@ class ZipArchive {
  private:
   std::shared_ptr<const File> file_;
   std::vector<ZipRecord> records_;
+  std::unordered_map<std::string_view, std::size_t> index_;  // into records_
+  std::shared_ptr<Spill> spill_;
 };
 
 }  // namespace wconv::pytorch

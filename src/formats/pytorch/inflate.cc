@@ -1,0 +1,156 @@
+#include "formats/pytorch/inflate.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "core/hash.h"
+#include "wconv/error.h"
+
+namespace wconv::pytorch {
+namespace {
+
+constexpr std::size_t kChunk = 256 * 1024;
+
+int open_unlinked() {
+  const char* set = std::getenv("TMPDIR");
+  const std::string folder = set && *set ? set : "/tmp";
+  int descriptor = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (descriptor < 0) {  // a file system without O_TMPFILE
+    std::string name = folder + "/wconv-XXXXXX";
+    descriptor = ::mkostemp(name.data(), O_CLOEXEC);
+    if (descriptor >= 0) ::unlink(name.c_str());
+  }
+  if (descriptor < 0) {
+    fail(ErrorCode::kIo, "cannot make a temporary file in {}, which unpacking needs: {}; TMPDIR names another folder",
+         printable(folder), std::strerror(errno));
+  }
+  return descriptor;
+}
+
+// zlib's stream for raw deflate data.
+class Inflater {
+ public:
+  Inflater() {
+    if (inflateInit2(&stream_, -MAX_WBITS) != Z_OK) fail(ErrorCode::kIo, "out of memory for zlib");
+  }
+  ~Inflater() { inflateEnd(&stream_); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+
+  void feed(std::span<std::byte> in) {
+    stream_.next_in = reinterpret_cast<Bytef*>(in.data());
+    stream_.avail_in = static_cast<uInt>(in.size());
+  }
+  bool hungry() const { return stream_.avail_in == 0; }
+  // Fills a part of `out`; `ended` after the last byte. False for data that is no deflate stream.
+  bool step(std::span<std::byte> out, std::size_t& made, bool& ended) {
+    stream_.next_out = reinterpret_cast<Bytef*>(out.data());
+    stream_.avail_out = static_cast<uInt>(out.size());
+    const int status = ::inflate(&stream_, Z_NO_FLUSH);
+    made = out.size() - stream_.avail_out;
+    ended = status == Z_STREAM_END;
+    return status == Z_OK || status == Z_STREAM_END || status == Z_BUF_ERROR;
+  }
+
+ private:
+  z_stream stream_{};
+};
+
+class InflatedTensor final : public TensorData {
+ public:
+  InflatedTensor(std::shared_ptr<const File> file, ZipRecord record, std::shared_ptr<Spill> spill)
+      : file_(std::move(file)), record_(std::move(record)), spill_(std::move(spill)) {}
+  std::uint64_t size_bytes() const override { return record_.size; }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    std::call_once(once_, [this] { unpack(); });
+    spill_->read(begin_ + offset, out);
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string_view what) const {
+    throw Error(ErrorCode::kCorrupt, fmt::format("record '{}': {}", printable(record_.name), what))
+        .in_file(file_->path()).at(record_.data_offset);
+  }
+
+  void unpack() const {
+    begin_ = spill_->reserve(record_.size);
+    Inflater inflater;
+    std::vector<std::byte> in(kChunk), out(kChunk);
+    std::uint64_t taken = 0, written = 0;
+    std::uint32_t crc = 0;
+    for (bool ended = false; !ended;) {
+      if (inflater.hungry() && taken < record_.compressed_size) {
+        const auto part = std::span(in).first(std::min<std::uint64_t>(kChunk, record_.compressed_size - taken));
+        file_->read(record_.data_offset + taken, part);
+        taken += part.size();
+        inflater.feed(part);
+      }
+      std::size_t made = 0;
+      if (!inflater.step(out, made, ended)) refuse("its compressed data is damaged");
+      if (made > record_.size - written) refuse(fmt::format("it unpacks to more than the {} bytes it claims", record_.size));
+      if (made == 0 && !ended && inflater.hungry() && taken == record_.compressed_size) refuse("its compressed data ends early");
+      crc = crc32(crc, std::span(out).first(made));
+      spill_->write(begin_ + written, std::span(out).first(made));
+      written += made;
+    }
+    if (written != record_.size || !inflater.hungry() || taken != record_.compressed_size) {
+      refuse(fmt::format("it unpacks to {} bytes, the directory says {}", written, record_.size));
+    }
+    if (crc != record_.crc32) refuse(fmt::format("its CRC-32 is {:08x}, the directory says {:08x}: the data is damaged", crc, record_.crc32));
+  }
+
+  const std::shared_ptr<const File> file_;
+  const ZipRecord record_;
+  const std::shared_ptr<Spill> spill_;
+  mutable std::once_flag once_;
+  mutable std::uint64_t begin_ = 0;
+};
+
+}  // namespace
+
+Spill::~Spill() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+std::uint64_t Spill::reserve(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (descriptor_ < 0) descriptor_ = open_unlinked();
+  const std::uint64_t offset = size_;
+  size_ += bytes;
+  return offset;
+}
+
+void Spill::write(std::uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(ErrorCode::kIo, "cannot write the temporary file that unpacking needs: {}", std::strerror(errno));
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    offset += static_cast<std::uint64_t>(written);
+  }
+}
+
+void Spill::read(std::uint64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const ssize_t got = ::pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) fail(ErrorCode::kIo, "cannot read the temporary file back: {}", got < 0 ? std::strerror(errno) : "it is too short");
+    out = out.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+}
+
+std::shared_ptr<const TensorData> inflated_tensor(std::shared_ptr<const File> file, const ZipRecord& record,
+                                                  std::shared_ptr<Spill> spill) {
+  return std::make_shared<InflatedTensor>(std::move(file), record, std::move(spill));
+}
+
+}  // namespace wconv::pytorch

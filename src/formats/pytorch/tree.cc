@@ -1,0 +1,177 @@
+#include "formats/pytorch/tree.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_set>
+
+#include "formats/pytorch/tree_pick.h"
+#include "wconv/error.h"
+
+namespace wconv::pytorch {
+namespace {
+
+constexpr std::size_t kMaxLeaves = 10'000;             // that become metadata
+constexpr std::size_t kMaxLeafBytes = 16 * 1024 * 1024;  // of their names and text
+constexpr std::size_t kMaxNamed = 20;                  // in one message
+
+class Walk {
+ public:
+  Walk(Objects& objects, const ReadOptions& options, Pick pick, Model& model)
+      : objects_(objects), whole_(options.whole_tree && options.key.empty()), pick_(std::move(pick)), model_(model),
+        budget_(64 * static_cast<std::uint64_t>(objects.pickle().size()) + 1000) {
+    for (const auto& [key, value] : model.metadata) keys_.insert(key);
+  }
+
+  void run() {
+    const NodeId root = objects_.pickle().root;
+    visit(root, "", whole_ || (pick_.node == root && pick_.path.empty()), false, 0);
+    if (dropped_leaves_ > 0) {
+      model_.findings.push_back({Severity::kWarning, "metadata-left-out",
+                                 fmt::format("{} values besides the tensors are too many or too long to keep as metadata", dropped_leaves_)});
+    }
+  }
+
+ private:
+  // `taken`: the node lies in the part that is taken. `training`: in the state of an optimizer and the like.
+  void visit(NodeId id, const std::string& path, bool taken, bool training, int depth) {
+    if (depth > kMaxDepth) fail(ErrorCode::kCorrupt, "the pickle is nested more than {} deep, or holds itself", kMaxDepth);
+    if (budget_-- == 0) fail(ErrorCode::kCorrupt, "the pickle's containers hold each other so often that it unfolds without end");
+    if (objects_.is_tensor(id)) return tensor(id, path, taken);
+    if (!objects_.is_container(id)) return leaf(id, path, training);
+    if (objects_.leaf(id)) return leaf(id, path, training);  // a list of plain values is one value
+    const bool module = objects_.is_module(id);
+    const auto children = objects_.children(id);
+    for (const auto& [key, child] : children) {
+      const std::string child_path = join_path(path, key);
+      const bool picked = child == pick_.node && child_path == pick_.path;
+      const bool state = training || (depth == 0 && is_training_state(key));
+      // Without a part to pick, everything is taken but the training state.
+      const bool left = depth == 0 && !whole_ && pick_.by_itself && pick_.path.empty() && is_training_state(key);
+      if (module && !objects_.is_container(child) && !objects_.is_tensor(child)) continue;
+      visit(child, child_path, (taken && !left) || picked, state && !picked, depth + 1);
+    }
+  }
+
+  void tensor(NodeId id, const std::string& path, bool taken) {
+    if (!taken) {
+      model_.left_out.push_back(path);
+      return;
+    }
+    std::string name = path;
+    if (!whole_ && !pick_.path.empty()) {
+      name = path == pick_.path ? path : path.substr(pick_.path.size() + 1);
+    }
+    std::vector<NamedTensor> parts;
+    try {
+      parts = objects_.tensor(id);
+    } catch (Error& error) {
+      error.in_tensor(path);
+      if (!whole_ || error.code() != ErrorCode::kUnsupported) throw;
+      model_.findings.push_back({Severity::kWarning, "unreadable-tensor", fmt::format("tensor '{}' {}", printable(path), error.message())});
+      return;
+    }
+    if (parts.size() > 1) {
+      model_.findings.push_back({Severity::kWarning, "quantized-tensor",
+                                 fmt::format("tensor '{}' is quantized by torch: its codes are kept, with scale and zero point as "
+                                             "tensors of their own", printable(path))});
+    }
+    for (NamedTensor& part : parts) {
+      part.tensor.info.name = name + part.suffix;
+      if (!names_.insert(part.tensor.info.name).second) {
+        throw Error(ErrorCode::kCorrupt, "two tensors have this name").in_tensor(part.tensor.info.name);
+      }
+      model_.tensors.push_back(std::move(part.tensor));
+    }
+  }
+
+  void leaf(NodeId id, const std::string& path, bool training) {
+    if (training || path.empty()) return;
+    auto value = objects_.leaf(id);
+    if (!value) return;
+    const std::size_t bytes = path.size() + (value->as_string() ? value->as_string()->size() : 8);
+    if (keys_.size() >= kMaxLeaves || leaf_bytes_ + bytes > kMaxLeafBytes) {
+      ++dropped_leaves_;
+      return;
+    }
+    if (!keys_.insert(path).second) return;
+    leaf_bytes_ += bytes;
+    model_.metadata.append(path, std::move(*value));
+  }
+
+  Objects& objects_;
+  const bool whole_;
+  const Pick pick_;
+  Model& model_;
+  std::uint64_t budget_;
+  std::unordered_set<std::string> names_, keys_;
+  std::size_t leaf_bytes_ = 0, dropped_leaves_ = 0;
+};
+
+// Classes and functions that the pickle would make and call, each once, with how often.
+void report_objects(const Objects& objects, Model& model) {
+  std::map<std::pair<std::string, bool>, std::size_t> seen;
+  const Pickle& pickle = objects.pickle();
+  for (NodeId id = 0; id < pickle.size(); ++id) {
+    if (pickle.kind(id) != NodeKind::kObject || objects.meaning(id).meaning != Meaning::kUnknown) continue;
+    const std::string name = objects.class_name(id);
+    if (!name.starts_with("__torch__.")) ++seen[{name, pickle.object(id).making == Making::kCall}];
+  }
+  for (const auto& [what, count] : seen) {
+    const auto& [name, call] = what;
+    const std::string times = count > 1 ? fmt::format(" ({} times)", count) : "";
+    if (call) {
+      model.findings.push_back({Severity::kWarning, "unknown-call", fmt::format("a call of {}{}: not run", printable(name), times)});
+    } else {
+      model.findings.push_back({Severity::kNote, "unknown-object", fmt::format("an object of class {}{}: not made", printable(name), times)});
+    }
+  }
+}
+
+void report_pick(const Pick& pick, bool whole, Model& model) {
+  if (!pick.by_itself || (pick.path.empty() && model.left_out.empty())) return;
+  if (whole) {
+    model.findings.push_back({Severity::kNote, "picked-key", fmt::format("convert takes '{}' by itself; --key takes another part", printable(pick.path))});
+    return;
+  }
+  std::map<std::string, std::size_t> left;  // by the first key that differs
+  for (const std::string& name : model.left_out) ++left[name.substr(0, name.find('.'))];
+  std::string others;
+  std::size_t shown = 0;
+  for (const auto& [key, count] : left) {
+    if (++shown > kMaxNamed) break;
+    others += fmt::format("{}{} ({} tensors)", others.empty() ? "; left out: " : ", ", printable(key), count);
+  }
+  if (shown > kMaxNamed) others += ", …";
+  model.findings.push_back({Severity::kNote, "picked-key",
+                            fmt::format("took {} ({} tensors){}; --key takes another part",
+                                        pick.path.empty() ? "everything but training state" : "'" + printable(pick.path) + "'",
+                                        model.tensors.size(), others)});
+}
+
+[[noreturn]] void refuse_empty(const Objects& objects, const Model& model) {
+  std::set<std::string> names;
+  for (const NodeId id : objects.pickle().globals) names.insert(printable(objects.pickle().global_name(id)));
+  std::string text;
+  for (const std::string& name : names) {
+    if (text.size() > 500) break;
+    text += (text.empty() ? "; it names " : ", ") + name;
+  }
+  if (!model.left_out.empty()) text += fmt::format("; it has {} tensors of training state, which --key can take", model.left_out.size());
+  fail(ErrorCode::kUnsupported, "the pickle holds no tensors{} (nothing was run)", text);
+}
+
+}  // namespace
+
+void read_tree(Objects& objects, const ReadOptions& options, Model& model) {
+  TensorSearch search(objects);
+  if (!search.has_tensor(objects.pickle().root)) refuse_empty(objects, model);
+  const Pick pick = pick_part(objects, search, options);
+  Walk(objects, options, pick, model).run();
+  const bool whole = options.whole_tree && options.key.empty();
+  if (model.tensors.empty() && !whole) refuse_empty(objects, model);
+  report_pick(pick, whole, model);
+  report_objects(objects, model);
+}
+
+}  // namespace wconv::pytorch

@@ -1,0 +1,41 @@
+// Which part of a nested checkpoint is the model.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "formats/pytorch/objects.h"
+#include "wconv/format.h"
+
+namespace wconv::pytorch {
+
+// The part that is taken: a node and the dotted path to it ("" for the root).
+struct Pick {
+  NodeId node = kNoNode;
+  std::string path;
+  bool by_itself = false;  // chosen by wconv, not by --key
+};
+
+// "optimizer_states", "lr_schedulers", "rng_state": what training needs and a model doesn't.
+bool is_training_state(std::string_view key);
+
+std::string join_path(std::string_view parent, std::string_view key);
+
+// Answers for each node once whether there is a tensor in or below it.
+class TensorSearch {
+ public:
+  explicit TensorSearch(const Objects& objects) : objects_(objects) {}
+  bool has_tensor(NodeId id, int depth = 0);
+
+ private:
+  const Objects& objects_;
+  std::unordered_map<NodeId, bool> known_;
+};
+
+// Throws Error(kUsage) when options.key leads nowhere.
+Pick pick_part(Objects& objects, TensorSearch& search, const ReadOptions& options);
+
+inline constexpr int kMaxDepth = 1000;
+
+}  // namespace wconv::pytorch

@@ -1,0 +1,84 @@
+#include <array>
+#include <map>
+
+#include "core/json_text.h"
+#include "formats/pytorch/pickle_writer.h"
+#include "formats/pytorch/pytorch.h"
+#include "formats/pytorch/zip_plan.h"
+#include "wconv/error.h"
+
+namespace wconv {
+namespace {
+
+constexpr std::string_view kRoot = "archive/";  // torch.save's own choice where it knows no file name
+
+std::vector<std::byte> bytes_of(std::string_view text) {
+  const auto* first = reinterpret_cast<const std::byte*>(text.data());
+  return {first, first + text.size()};
+}
+
+std::string metadata_json_text(const Metadata& metadata) {
+  std::string text;
+  for (const auto& [key, value] : metadata_to_text(metadata)) {
+    text += (text.empty() ? "" : ", ") + json_string(key) + ": " + json_string(value);
+  }
+  return "{" + text + "}";
+}
+
+class Writer final : public FormatWriter {
+ public:
+  std::string_view name() const override { return "pytorch"; }
+  std::span<const std::string_view> extensions() const override {
+    static constexpr std::array<std::string_view, 5> kExtensions = {".pth", ".pt", ".bin", ".ckpt", ".pkl"};
+    return kExtensions;
+  }
+
+  std::vector<std::string> check(const Model& model, const WriteOptions& options) const override {
+    std::vector<std::string> problems;
+    if (options.shard_size > 0) problems.push_back("--shard-size has no meaning for .pth; safetensors and GGUF can be sharded");
+    if (options.file_name.ends_with(".pkl")) problems.push_back("a bare pickle is not written; call the output .pth");
+    for (const Tensor& tensor : model.tensors) {
+      if (!is_utf8(tensor.info.name)) problems.push_back(fmt::format("the name '{}' is not UTF-8; --rename it", printable(tensor.info.name)));
+      if (info(tensor.info.dtype).torch.empty()) {
+        problems.push_back(fmt::format("tensor '{}' is {}, which torch doesn't have; --exclude it or cast it with --tensor-dtype",
+                                       printable(tensor.info.name), wconv::name(tensor.info.dtype)));
+      }
+    }
+    for (const auto& [key, value] : model.metadata) {
+      if (!is_utf8(key)) problems.push_back(fmt::format("metadata key '{}' is not UTF-8; --unset it", printable(key)));
+    }
+    return problems;
+  }
+
+  Layout plan(const Model& model, const WriteOptions& options) const override {
+    // Tied tensors share a storage.
+    std::map<const TensorData*, std::size_t> numbers;
+    std::vector<std::size_t> storages, owners;
+    for (std::size_t i = 0; i < model.tensors.size(); ++i) {
+      const auto [entry, added] = numbers.emplace(model.tensors[i].data.get(), numbers.size());
+      if (added) owners.push_back(i);
+      storages.push_back(entry->second);
+    }
+    const std::string root(kRoot);
+    pytorch::ZipPlan zip;
+    zip.add(root + "data.pkl", pytorch::state_dict_pickle(model.tensors, storages));
+    zip.add(root + "byteorder", bytes_of("little"));
+    for (std::size_t n = 0; n < owners.size(); ++n) {
+      zip.add_tensor(fmt::format("{}data/{}", root, n), owners[n], model.tensors[owners[n]].data->size_bytes());
+    }
+    zip.add(root + "version", bytes_of("3\n"));
+    if (!model.metadata.empty()) zip.add(root + "extra/wconv_metadata.json", bytes_of(metadata_json_text(model.metadata)));
+    Layout layout;
+    layout.files.push_back(zip.finish(options.folder ? "pytorch_model.bin" : options.file_name));
+    return layout;
+  }
+};
+
+}  // namespace
+
+const FormatWriter& pytorch_writer() {
+  static const Writer writer;
+  return writer;
+}
+
+}  // namespace wconv
