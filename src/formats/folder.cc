@@ -18,16 +18,23 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr std::uint64_t kMaxJson = 64 * 1024 * 1024;
+constexpr int kMaxJsonDepth = 128;
 
-json parse_json(const File& file) {
+// The members of a JSON object that are called one of `keys`; the others are read over.
+json parse_json(const File& file, std::initializer_list<std::string_view> keys) {
   if (file.size() > kMaxJson) {
     throw Error(ErrorCode::kCorrupt, fmt::format("{} bytes is too large for such a file", file.size())).in_file(file.path());
   }
   std::vector<std::byte> bytes(file.size());
   file.read(0, bytes);
+  const auto wanted = [&](int depth, json::parse_event_t event, const json& value) {
+    if (depth > kMaxJsonDepth) throw Error(ErrorCode::kCorrupt, "the JSON nests too deeply").in_file(file.path());
+    if (depth != 1 || event != json::parse_event_t::key) return true;
+    return std::find(keys.begin(), keys.end(), value.get_ref<const std::string&>()) != keys.end();
+  };
   try {
     const auto* text = reinterpret_cast<const char*>(bytes.data());
-    return json::parse(text, text + bytes.size());
+    return json::parse(text, text + bytes.size(), wanted);
   } catch (const json::exception& error) {
     throw Error(ErrorCode::kCorrupt, fmt::format("is not JSON: {}", error.what())).in_file(file.path());
   }
@@ -36,8 +43,9 @@ json parse_json(const File& file) {
 std::vector<std::string> file_names(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (!entry.is_directory()) names.push_back(entry.path().filename().string());
+  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    std::error_code ignored;
+    if (!entry->is_directory(ignored)) names.push_back(entry->path().filename().string());
   }
   if (error) throw Error(ErrorCode::kIo, fmt::format("cannot list the folder: {}", error.message())).in_file(folder);
   std::sort(names.begin(), names.end());
@@ -72,7 +80,7 @@ void add_side_files(Model& model, const std::string& folder) {
   for (const SideFile& side : model.side_files) {
     if (side.name != "config.json") continue;
     try {
-      const json config = parse_json(*side.file);
+      const json config = parse_json(*side.file, {"model_type"});
       if (const auto type = config.find("model_type"); type != config.end() && type->is_string()) {
         model.architecture = type->get<std::string>();
       }
@@ -157,7 +165,8 @@ Model open_shards(const std::string& folder, const std::set<std::string>& shards
   std::vector<std::string> absent;
   for (const std::string& shard : shards) {
     const std::string path = (fs::path(folder) / shard).string();
-    if (!fs::exists(path)) {
+    std::error_code ignored;
+    if (!fs::exists(path, ignored)) {
       absent.push_back(shard);
     } else if (!stays_in_model(folder, path)) {
       fail(ErrorCode::kCorrupt, "the shard '{}' is a link that leaves the model's folder", shard);
@@ -215,7 +224,7 @@ Model open_unindexed(const std::string& folder, const std::vector<std::string>& 
 Model open_index(const std::string& path, const ReadOptions& options) {
   try {
     const std::string folder = parent_of(path);
-    const json index = parse_json(*File::open(path));
+    const json index = parse_json(*File::open(path), {"metadata", "weight_map"});
     const auto weight_map = read_weight_map(index);
     std::set<std::string> shards;
     for (const auto& [tensor, shard] : weight_map) shards.insert(shard);

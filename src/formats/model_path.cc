@@ -36,8 +36,11 @@ bool stays_in_model(const std::string& folder, const std::string& path) {
   const fs::path real_path = fs::canonical(path, error);
   if (error) return false;
   if (is_below(real_folder, real_path)) return true;
-  const fs::path snapshots = real_folder.parent_path();
-  return snapshots.filename() == "snapshots" && real_path.parent_path() == snapshots.parent_path() / "blobs";
+  for (fs::path ancestor = real_folder; ancestor.has_relative_path(); ancestor = ancestor.parent_path()) {
+    const fs::path snapshots = ancestor.parent_path();
+    if (snapshots.filename() == "snapshots") return real_path.parent_path() == snapshots.parent_path() / "blobs";
+  }
+  return false;
 }
 
 }  // namespace wconv

@@ -11,7 +11,7 @@ namespace wconv {
 void check_relative_path(std::string_view path, std::string_view field);
 
 // True when `path`, with all links followed, lies in `folder` (its links followed too), or is a file of the same model
-// in a Hugging Face cache: snapshots/<revision>/NAME → ../../blobs/<hash>.
+// in a Hugging Face cache: snapshots/<revision>/…/NAME → blobs/<hash> beside snapshots.
 bool stays_in_model(const std::string& folder, const std::string& path);
 
 }  // namespace wconv

@@ -12,6 +12,7 @@ namespace wconv::safetensors {
 namespace {
 
 constexpr std::size_t kMaxDepth = 128;  // of values in fields that we ignore; serde_json's limit
+constexpr std::size_t kMaxRank = 64;    // torch and numpy have no more dimensions; a header could claim millions
 
 // One pass over the header's bytes in chunks.
 class HeaderText {
@@ -76,9 +77,11 @@ class Events {
 
   bool number_unsigned(std::uint64_t number) {
     if (ignoring()) return true;
-    if (level_ == 3 && field_ == "shape") return entry_.info.shape.push_back(number), true;
-    if (level_ == 3) return offsets_.push_back(number), true;
-    return scalar("a number");
+    if (level_ != 3) return scalar("a number");
+    auto& list = field_ == "shape" ? entry_.info.shape : offsets_;
+    if (list.size() == kMaxRank) refuse("tensor '{}' field '{}' holds more than {} numbers", name_, field_, kMaxRank);
+    list.push_back(number);
+    return true;
   }
 
   bool string(std::string& value) {
@@ -99,20 +102,17 @@ class Events {
       name_ = std::move(value);
       return true;
     }
-    const bool metadata = in_metadata_;
-    if (!metadata) {
-      if (std::find(fields_.begin(), fields_.end(), value) != fields_.end()) {
-        refuse("tensor '{}' has a duplicate field '{}'", name_, value);
-      }
-      fields_.push_back(value);
-    }
     field_ = std::move(value);
+    if (in_metadata_ || !known_field()) return true;
+    if (std::find(fields_.begin(), fields_.end(), field_) != fields_.end()) {
+      refuse("tensor '{}' has a duplicate field '{}'", name_, field_);
+    }
+    fields_.push_back(field_);
     return true;
   }
 
   bool start_object(std::size_t) {
-    if (level_ == 2 && !in_metadata_ && !known_field()) return ++ignored_, true;
-    if (ignoring()) return deepen();
+    if (ignoring() || (level_ == 2 && !in_metadata_ && !known_field())) return ignore_deeper();
     if (level_ >= 2) scalar("an object");
     if (++level_ == 2 && !in_metadata_) {
       entry_ = Entry{};
@@ -132,8 +132,7 @@ class Events {
   }
 
   bool start_array(std::size_t) {
-    if (level_ == 2 && !in_metadata_ && !known_field()) return ++ignored_, true;
-    if (ignoring()) return deepen();
+    if (ignoring() || (level_ == 2 && !in_metadata_ && !known_field())) return ignore_deeper();
     if (level_ != 2 || in_metadata_ || field_ == "dtype") scalar("an array");
     level_ = 3;
     return true;
@@ -159,7 +158,7 @@ class Events {
   }
 
   bool ignoring() const { return ignored_ > 0; }
-  bool deepen() {
+  bool ignore_deeper() {
     if (++ignored_ > kMaxDepth) refuse("the header nests more than {} levels", kMaxDepth);
     return true;
   }
@@ -196,7 +195,7 @@ class Events {
   std::size_t ignored_ = 0;  // depth below a field that nobody asked for
   bool in_metadata_ = false, had_metadata_ = false;
   std::string name_, field_;
-  std::vector<std::string> fields_;
+  std::vector<std::string> fields_;  // of the tensor, without those that nobody asked for
   std::vector<std::uint64_t> offsets_;
   Entry entry_;
 };

@@ -80,7 +80,7 @@ OutputFile plan_file(const Model& model, std::vector<std::size_t> order, std::st
   return file;
 }
 
-// Tensors in order, a new shard when the next one doesn't fit (huggingface_hub's split_torch_state_dict_into_shards).
+// Tensors in order; a new shard begins where the next one does not fit. A larger tensor has a shard of its own.
 std::vector<std::vector<std::size_t>> split(const Model& model, std::uint64_t shard_size) {
   std::vector<std::vector<std::size_t>> shards(1);
   std::uint64_t bytes = 0;
