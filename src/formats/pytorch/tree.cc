@@ -59,9 +59,8 @@ class Walk {
       return;
     }
     std::string name = path;
-    if (!whole_ && !pick_.path.empty()) {
-      name = path == pick_.path ? path : path.substr(pick_.path.size() + 1);
-    }
+    if (path.empty()) name = "tensor";  // the checkpoint is one tensor
+    if (!whole_ && !pick_.path.empty() && path != pick_.path) name = path.substr(pick_.path.size() + 1);
     std::vector<NamedTensor> parts;
     try {
       parts = objects_.tensor(id);
