@@ -24,10 +24,10 @@ std::string Cursor::text(std::uint64_t size, std::string_view field) {
   return text;
 }
 
-void Cursor::require(std::uint64_t n, std::uint64_t entry_bytes, std::string_view field) {
+void Cursor::require(std::uint64_t n, std::uint64_t entry_bytes, std::string_view field, std::uint64_t at) {
   if (n > bytes.remaining() / entry_bytes)
-    fail_at(bytes.offset(), ErrorCode::kCorrupt, "{} {} need at least {} bytes each, {} bytes are left in the file", n,
-            field, entry_bytes, bytes.remaining());
+    fail_at(at, ErrorCode::kCorrupt, "{} is {}, at least {} bytes each, but {} bytes are left in the file", field, n,
+            entry_bytes, bytes.remaining());
 }
 
 Preamble read_preamble(Cursor& cursor) {
@@ -44,7 +44,9 @@ Preamble read_preamble(Cursor& cursor) {
   if (version < 1 || version > kVersion)
     fail_at(4, ErrorCode::kUnsupported, "GGUF version {}; versions 1 to {} are known", version, kVersion);
   cursor.version = version;
+  preamble.tensors_at = cursor.bytes.offset();
   preamble.tensors = cursor.count("tensor count");
+  preamble.keys_at = cursor.bytes.offset();
   preamble.keys = cursor.count("metadata count");
   return preamble;
 }
@@ -73,12 +75,16 @@ Header read_header_of(const std::shared_ptr<const File>& file) {
   header.file = file;
   header.version = cursor.version;
   header.big_endian = preamble.big_endian;
-  // The counts come together and each is checked before anything is kept: key length, type and one byte of value;
-  // name length, dimensions, type and offset.
-  cursor.require(preamble.keys, cursor.count_bytes() + 5, "metadata entries");
-  cursor.require(preamble.tensors, cursor.count_bytes() + 16, "tensors");
+  // Each count is checked before anything is kept: key length, type and one byte of value; name length, dimensions,
+  // type and offset.
+  cursor.require(preamble.keys, cursor.count_bytes() + 5, "metadata count", preamble.keys_at);
+  cursor.require(preamble.tensors, cursor.count_bytes() + 16, "tensor count", preamble.tensors_at);
+  if (preamble.tensors > kMaxTensors)
+    fail_at(preamble.tensors_at, ErrorCode::kUnsupported, "tensor count is {}; at most {} are read", preamble.tensors,
+            kMaxTensors);
   header.metadata = read_metadata(cursor, preamble.keys, findings, header.key_positions);
   const std::uint64_t alignment = alignment_of(header);
+  cursor.require(preamble.tensors, cursor.count_bytes() + 16, "tensor count", preamble.tensors_at);
   header.tensors = read_tensor_table(cursor, preamble.tensors, findings);
   const std::uint64_t end = cursor.bytes.offset();  // below 2^63; the alignment below 2^32
   header.data_begin = std::min((end + alignment - 1) / alignment * alignment, file->size());

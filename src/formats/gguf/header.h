@@ -25,13 +25,14 @@ struct Cursor {
   std::string text(std::uint64_t size, std::string_view field);
   // Both: length and bytes.
   std::string string(std::string_view field, std::uint64_t most) { return text(length(field, most), field); }
-  // Throws Error(kCorrupt) unless `n` entries of at least `entry_bytes` can follow.
-  void require(std::uint64_t n, std::uint64_t entry_bytes, std::string_view field);
+  // Throws Error(kCorrupt) unless `n` entries of at least `entry_bytes` can follow; `field` is the count, at byte `at`.
+  void require(std::uint64_t n, std::uint64_t entry_bytes, std::string_view field, std::uint64_t at);
 };
 
 struct Preamble {
   bool big_endian = false;
   std::uint64_t tensors = 0, keys = 0;
+  std::uint64_t tensors_at = 0, keys_at = 0;  // byte offsets of the two counts
 };
 
 // Magic, version and counts; sets the cursor's byte order and version.
@@ -48,7 +49,8 @@ struct TensorEntry {
   std::uint64_t position = 0;  // of the entry in the file, for messages
 };
 
-// `n` tensor entries: names, shapes and types proved, offsets not yet. More than kMaxTensors is Error(kUnsupported).
+// `n` tensor entries: names, shapes and types proved, offsets not yet. A table longer than kMaxTableBytes is
+// Error(kUnsupported).
 std::vector<TensorEntry> read_tensor_table(Cursor& cursor, std::uint64_t n, FindingList& findings);
 
 // Offsets are aligned, inside `data_bytes`, and don't overlap; gaps and another order than the table's are findings.
