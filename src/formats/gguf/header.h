@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,10 +52,10 @@ struct TensorEntry {
 
 // `n` tensor entries: names, shapes and types proved, offsets not yet. A table longer than kMaxTableBytes is
 // Error(kUnsupported).
-std::vector<TensorEntry> read_tensor_table(Cursor& cursor, std::uint64_t n, FindingList& findings);
+std::deque<TensorEntry> read_tensor_table(Cursor& cursor, std::uint64_t n, FindingList& findings);
 
 // Offsets are aligned, inside `data_bytes`, and don't overlap; gaps and another order than the table's are findings.
-void check_offsets(const std::vector<TensorEntry>& tensors, std::uint64_t alignment, std::uint64_t data_bytes,
+void check_offsets(const std::deque<TensorEntry>& tensors, std::uint64_t alignment, std::uint64_t data_bytes,
                    FindingList& findings);
 
 struct Header {
@@ -63,7 +64,7 @@ struct Header {
   bool big_endian = false;
   Metadata metadata;
   std::vector<std::uint64_t> key_positions;  // byte offset of each entry of `metadata`
-  std::vector<TensorEntry> tensors;
+  std::deque<TensorEntry> tensors;  // a deque gives its memory back while it is emptied
   std::uint64_t data_begin = 0;  // byte offset in the file
   std::vector<Finding> findings;
   // Byte offset of the entry with this key, which is there.

@@ -26,7 +26,8 @@ std::shared_ptr<const TensorData> tensor_data(const Header& header, const Tensor
 
 void add_tensors(Header& header, Model& model) {
   const std::string& path = header.file->path();
-  for (TensorEntry& entry : header.tensors) {
+  for (; !header.tensors.empty(); header.tensors.pop_front()) {
+    TensorEntry& entry = header.tensors.front();
     Tensor tensor;
     try {
       tensor.data = tensor_data(header, entry);

@@ -89,7 +89,7 @@ void check_name(const TensorEntry& entry, FindingList& findings) {
 
 // Indexes of the tensors in the order of `less`. Sorting, so that a hostile file cannot make it slow.
 template <typename Less>
-std::vector<std::uint32_t> sorted(const std::vector<TensorEntry>& tensors, const Less& less) {
+std::vector<std::uint32_t> sorted(const std::deque<TensorEntry>& tensors, const Less& less) {
   std::vector<std::uint32_t> order(tensors.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(),
@@ -97,7 +97,7 @@ std::vector<std::uint32_t> sorted(const std::vector<TensorEntry>& tensors, const
   return order;
 }
 
-void refuse_duplicates(const std::vector<TensorEntry>& tensors) {
+void refuse_duplicates(const std::deque<TensorEntry>& tensors) {
   const auto order =
       sorted(tensors, [](const TensorEntry& a, const TensorEntry& b) { return a.info.name < b.info.name; });
   for (std::size_t i = 1; i < order.size(); ++i)
@@ -118,7 +118,7 @@ void check_range(const TensorEntry& entry, std::uint64_t alignment, std::uint64_
                            entry.size, entry.offset, data_bytes));
 }
 
-void check_order(const std::vector<TensorEntry>& tensors, FindingList& findings) {
+void check_order(const std::deque<TensorEntry>& tensors, FindingList& findings) {
   for (std::size_t i = 1; i < tensors.size(); ++i)
     if (tensors[i].offset < tensors[i - 1].offset)
       findings.warn("gguf-order",
@@ -129,10 +129,9 @@ void check_order(const std::vector<TensorEntry>& tensors, FindingList& findings)
 
 }  // namespace
 
-std::vector<TensorEntry> read_tensor_table(Cursor& cursor, std::uint64_t n, FindingList& findings) {
+std::deque<TensorEntry> read_tensor_table(Cursor& cursor, std::uint64_t n, FindingList& findings) {
   const std::uint64_t begin = cursor.bytes.offset();
-  std::vector<TensorEntry> tensors;
-  tensors.reserve(n);
+  std::deque<TensorEntry> tensors;
   for (std::uint64_t i = 0; i < n; ++i) {
     tensors.push_back(read_entry(cursor));
     if (cursor.bytes.offset() - begin > kMaxTableBytes)
@@ -143,7 +142,7 @@ std::vector<TensorEntry> read_tensor_table(Cursor& cursor, std::uint64_t n, Find
   return tensors;
 }
 
-void check_offsets(const std::vector<TensorEntry>& tensors, std::uint64_t alignment, std::uint64_t data_bytes,
+void check_offsets(const std::deque<TensorEntry>& tensors, std::uint64_t alignment, std::uint64_t data_bytes,
                    FindingList& findings) {
   for (const TensorEntry& entry : tensors) check_range(entry, alignment, data_bytes);
   check_order(tensors, findings);
