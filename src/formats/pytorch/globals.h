@@ -27,6 +27,7 @@ enum class Meaning {
   kSize, kDevice, kTextLike,
   kDict, kList, kTuple, kSet, kScalar, kBytes, kComplex,
   kEncode,                 // _codecs.encode(text, "latin1")
+  kTypeTag,                // TorchScript: (container, its type)
   kReconstructor,          // copyreg._reconstructor(class, base, state)
   // numpy
   kNumpyReconstruct, kNumpyFromBuffer, kNumpyScalar, kNumpyDtype, kNumpyArray,

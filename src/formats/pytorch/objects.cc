@@ -155,6 +155,7 @@ bool Objects::is_container(NodeId id) const {
     case Meaning::kList:
     case Meaning::kTuple:
     case Meaning::kSet:
+    case Meaning::kTypeTag:
     case Meaning::kReconstructor:
     case Meaning::kTextLike: return true;
     default: return false;
@@ -190,6 +191,7 @@ std::vector<std::pair<std::string, NodeId>> Objects::children(NodeId id) const {
   const Object& object = pickle_.object(id);
   const Meaning what = meaning(id).meaning;
   const auto& args = call_args(id, 0);
+  if (what == Meaning::kTypeTag) return args.empty() || pickle_.kind(args[0]) == NodeKind::kObject ? out : children(args[0]);
   if (what == Meaning::kDict) {  // attributes of a dict, such as a state_dict's _metadata, are not its contents
     for (const NodeId arg : args) {
       if (pairs_of(arg)) return entries(*pairs_of(arg));
@@ -263,8 +265,9 @@ std::optional<MetaValue> Objects::leaf(NodeId id) const {
     return MetaValue::f64(value);
   }
   const auto& args = call_args(id, 0);
-  const bool wraps = what == Meaning::kSize || what == Meaning::kScalar || what == Meaning::kDevice;
-  return wraps && !args.empty() && pickle_.kind(args[0]) != NodeKind::kObject ? leaf(args[0]) : std::nullopt;
+  const bool wraps = what == Meaning::kSize || what == Meaning::kList || what == Meaning::kTuple || what == Meaning::kScalar ||
+                     what == Meaning::kDevice;
+  return wraps && !args.empty() && pickle_.object(id).list.empty() && pickle_.kind(args[0]) != NodeKind::kObject ? leaf(args[0]) : std::nullopt;
 }
 
 }  // namespace wconv::pytorch

@@ -17,8 +17,8 @@ constexpr std::size_t kMaxNamed = 20;                  // in one message
 
 class Walk {
  public:
-  Walk(Objects& objects, const ReadOptions& options, Pick pick, Model& model)
-      : objects_(objects), whole_(options.whole_tree && options.key.empty()), pick_(std::move(pick)), model_(model),
+  Walk(Objects& objects, TensorSearch& search, const ReadOptions& options, Pick pick, Model& model)
+      : objects_(objects), search_(search), whole_(options.whole_tree && options.key.empty()), pick_(std::move(pick)), model_(model),
         budget_(64 * static_cast<std::uint64_t>(objects.pickle().size()) + 1000) {
     for (const auto& [key, value] : model.metadata) keys_.insert(key);
   }
@@ -48,7 +48,7 @@ class Walk {
       const bool state = training || (depth == 0 && is_training_state(key));
       // Without a part to pick, everything is taken but the training state.
       const bool left = depth == 0 && !whole_ && pick_.by_itself && pick_.path.empty() && is_training_state(key);
-      if (module && !objects_.is_container(child) && !objects_.is_tensor(child)) continue;
+      if (module && !search_.has_tensor(child)) continue;  // a module's own attributes say nothing about the weights
       visit(child, child_path, (taken && !left) || picked, state && !picked, depth + 1);
     }
   }
@@ -99,6 +99,7 @@ class Walk {
   }
 
   Objects& objects_;
+  TensorSearch& search_;
   const bool whole_;
   const Pick pick_;
   Model& model_;
@@ -166,7 +167,7 @@ void read_tree(Objects& objects, const ReadOptions& options, Model& model) {
   TensorSearch search(objects);
   if (!search.has_tensor(objects.pickle().root)) refuse_empty(objects, model);
   const Pick pick = pick_part(objects, search, options);
-  Walk(objects, options, pick, model).run();
+  Walk(objects, search, options, pick, model).run();
   const bool whole = options.whole_tree && options.key.empty();
   if (model.tensors.empty() && !whole) refuse_empty(objects, model);
   report_pick(pick, whole, model);
