@@ -74,7 +74,8 @@ TEST_F(ExitStatus, DamagedIs65) {
 }
 
 TEST_F(ExitStatus, UnsupportedIs65) {
-  const std::string path = write_safetensors(folder_ / "u.safetensors", {{"w", DType::kU16, {1}, bytes_of<std::uint16_t>({1})}});
+  const std::string path =
+      write_safetensors(folder_ / "u.safetensors", {{"w", DType::kU16, {1}, bytes_of<std::uint16_t>({1})}});
   expect_error(wconv({"convert", path, "-o", folder_ / "o.gguf"}), 65, "U16");
 }
 
@@ -83,7 +84,7 @@ TEST_F(ExitStatus, MissingIs66) {
   write_file(folder_ / "lfs.safetensors",
              "version https://git-lfs.github.com/spec/v1\noid sha256:" + std::string(64, '0') + "\nsize 12345\n");
   expect_error(wconv({"inspect", folder_ / "lfs.safetensors"}), 66, "git lfs pull");
-  expect_error(wconv({"verify", model_, "--manifest"}), 66, "manifest");
+  expect_error(wconv({"verify", model_, "--manifest"}), 66, "m.safetensors.wconv.json");
 }
 
 TEST_F(ExitStatus, FailedOutputIs74) {
@@ -94,8 +95,8 @@ TEST_F(ExitStatus, FailedOutputIs74) {
 }
 
 TEST_F(ExitStatus, AFileSizeLimitIs74AndLeavesNothing) {
-  const RunResult result = run({"prlimit", "--fsize=4096", WCONV_BINARY, "convert", WCONV_TEST_DATA "/models/kjv-qwen2", "-o",
-                                folder_ / "o.gguf"});
+  const RunResult result = run({"prlimit", "--fsize=4096", WCONV_BINARY, "convert", WCONV_TEST_DATA "/models/kjv-qwen2",
+                                "-o", folder_ / "o.gguf"});
   expect_error(result, 74, "o.gguf");
   EXPECT_EQ(folder_.names(), std::vector<std::string>({"m.safetensors", "n.safetensors"}));
 }

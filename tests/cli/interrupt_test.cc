@@ -89,7 +89,8 @@ std::string on_terminal(const std::vector<std::string>& arguments, const std::ve
     Process process(arguments, terminal, -1, environment);
     ::close(terminal);
     char buffer[4096];
-    for (ssize_t n = 0; (n = ::read(master, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<std::size_t>(n));
+    for (ssize_t n = 0; (n = ::read(master, buffer, sizeof buffer)) > 0;)
+      text.append(buffer, static_cast<std::size_t>(n));
     EXPECT_EQ(process.wait(), 0);
   }
   ::close(master);

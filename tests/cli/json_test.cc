@@ -32,7 +32,8 @@ TEST(InspectJson, HasTheDocumentedKeys) {
   const RunResult result = wconv({"--json", "inspect", kModel});
   ASSERT_EQ(result.status, 0) << result.err;
   const Json json = document(result);
-  EXPECT_EQ(keys_of(json), Keys({"schema", "path", "format", "files", "architecture", "metadata", "tensors", "totals", "findings"}));
+  EXPECT_EQ(keys_of(json),
+            Keys({"schema", "path", "format", "files", "architecture", "metadata", "tensors", "totals", "findings"}));
   EXPECT_EQ(json["path"], kModel);
   EXPECT_EQ(json["format"], "safetensors");
   EXPECT_EQ(json["architecture"], "qwen2");
@@ -49,21 +50,23 @@ TEST(InspectJson, HasTheDocumentedKeys) {
 
 TEST(InspectJson, StatsAndHashAddTheirKeys) {
   const TempDir folder;
-  const std::string path = write_safetensors(folder / "m.safetensors", {{"w", DType::kF32, {2}, bytes_of({1.0f, 3.0f})}});
+  const std::string path =
+      write_safetensors(folder / "m.safetensors", {{"w", DType::kF32, {2}, bytes_of({1.0f, 3.0f})}});
   const Json json = document(wconv({"inspect", path, "--stats", "--hash", "--json"}));
   EXPECT_EQ(keys_of(json["files"][0]), Keys({"path", "bytes", "sha256"}));
   const Json& tensor = json["tensors"][0];
   EXPECT_EQ(keys_of(tensor), Keys({"name", "dtype", "shape", "bytes", "file", "offset", "sha256", "stats"}));
   EXPECT_EQ(tensor["stats"]["mean"], 2.0);
   EXPECT_EQ(tensor["stats"]["sd"], 1.0);
-  EXPECT_EQ(keys_of(tensor["stats"]), Keys({"count", "min", "max", "mean", "sd", "zeros", "nan", "infinite", "percentiles"}));
+  EXPECT_EQ(keys_of(tensor["stats"]),
+            Keys({"count", "min", "max", "mean", "sd", "zeros", "nan", "infinite", "percentiles"}));
 }
 
 TEST(InspectJson, IntegersAreExact) {
   const TempDir folder;
   const std::string path = folder / "m.gguf";
-  ASSERT_EQ(wconv({"convert", write_safetensors(folder / "m.safetensors", {{"w", DType::kF32, {1}, bytes_of({1.0f})}}), "-o", path,
-                   "--set", "a.big:u64=18446744073709551615", "--set", "a.low:i64=-9223372036854775808"})
+  ASSERT_EQ(wconv({"convert", write_safetensors(folder / "m.safetensors", {{"w", DType::kF32, {1}, bytes_of({1.0f})}}),
+                   "-o", path, "--set", "a.big:u64=18446744073709551615", "--set", "a.low:i64=-9223372036854775808"})
                 .status,
             0);
   const RunResult result = wconv({"--json", "inspect", path});
@@ -74,7 +77,8 @@ TEST(InspectJson, IntegersAreExact) {
 TEST(InspectJson, SeveralModelsGiveOneDocumentALineInTheirOrder) {
   const TempDir folder;
   const std::vector<TensorSpec> tensors = {{"w", DType::kF32, {1}, bytes_of({1.0f})}};
-  const std::string b = write_safetensors(folder / "b.safetensors", tensors), a = write_safetensors(folder / "a.safetensors", tensors);
+  const std::string b = write_safetensors(folder / "b.safetensors", tensors),
+                    a = write_safetensors(folder / "a.safetensors", tensors);
   const RunResult result = wconv({"--json", "inspect", b, folder / "none", a});
   EXPECT_EQ(result.status, 66);
   std::istringstream lines(result.out);
@@ -86,7 +90,8 @@ TEST(InspectJson, SeveralModelsGiveOneDocumentALineInTheirOrder) {
   EXPECT_EQ(documents[2]["path"], a);
 }
 
-const Keys kConvertKeys = {"schema", "inputs", "outputs", "tensors", "skipped", "warnings", "seconds", "peak_memory_bytes"};
+const Keys kConvertKeys = {"schema",  "inputs",   "outputs", "tensors",
+                           "skipped", "warnings", "seconds", "peak_memory_bytes"};
 
 TEST(ConvertJson, HasTheDocumentedKeys) {
   const TempDir folder;
@@ -144,8 +149,8 @@ TEST_F(VerifyJson, HasTheDocumentedKeys) {
   const RunResult result = wconv({"verify", a_, b_, "--json"});
   EXPECT_EQ(result.status, 1);
   const Json json = document(result);
-  EXPECT_EQ(keys_of(json),
-            Keys({"schema", "equal", "reference", "candidate", "tensors", "missing", "unexpected", "explanations", "worst"}));
+  EXPECT_EQ(keys_of(json), Keys({"schema", "equal", "reference", "candidate", "tensors", "missing", "unexpected",
+                                 "explanations", "worst"}));
   EXPECT_EQ(json["equal"], false);
   EXPECT_EQ(json["reference"], a_);
   EXPECT_EQ(json["candidate"], b_);
@@ -170,12 +175,14 @@ TEST_F(VerifyJson, OfOneModelSaysWhetherItIsWhole) {
   const Json json = document(result);
   EXPECT_EQ(json["equal"], true);
   EXPECT_TRUE(json["candidate"].is_null());
-  for (const char* key : {"tensors", "missing", "unexpected", "worst", "checked", "problems"}) EXPECT_TRUE(json.contains(key)) << key;
+  for (const char* key : {"tensors", "missing", "unexpected", "worst", "checked", "problems"})
+    EXPECT_TRUE(json.contains(key)) << key;
 }
 
 TEST(ErrorJson, NamesCodeMessageFileTensorAndOffset) {
   const TempDir folder;
-  const std::string path = write_safetensors(folder / "m.safetensors", {{"w", DType::kF32, {2}, bytes_of({1.0f, 2.0f})}});
+  const std::string path =
+      write_safetensors(folder / "m.safetensors", {{"w", DType::kF32, {2}, bytes_of({1.0f, 2.0f})}});
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
   const RunResult result = wconv({"inspect", path, "--json"});
   EXPECT_EQ(result.status, 65);
@@ -188,9 +195,13 @@ TEST(ErrorJson, NamesCodeMessageFileTensorAndOffset) {
 }
 
 TEST(ErrorJson, IsWrittenForAWrongCommandLineToo) {
-  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
-           {"--json"}, {"--json", "inspct"}, {"inspect", "--json"}, {"inspect", "x", "--nosuch", "--json"},
-           {"--max-memory", "much", "--json", "inspect", "x"}, {"convert", "x", "--json"}}) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"--json"},
+                                             {"--json", "inspct"},
+                                             {"inspect", "--json"},
+                                             {"inspect", "x", "--nosuch", "--json"},
+                                             {"--max-memory", "much", "--json", "inspect", "x"},
+                                             {"convert", "x", "--json"}}) {
     const RunResult result = wconv(arguments);
     EXPECT_EQ(result.status, 2);
     EXPECT_EQ(document(result)["error"]["code"], "usage");

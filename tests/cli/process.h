@@ -87,7 +87,8 @@ struct Pipe {
     close_end(1);
     std::string text;
     char buffer[4096];
-    for (ssize_t n = 0; (n = ::read(ends[0], buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<std::size_t>(n));
+    for (ssize_t n = 0; (n = ::read(ends[0], buffer, sizeof buffer)) > 0;)
+      text.append(buffer, static_cast<std::size_t>(n));
     return text;
   }
   int ends[2] = {-1, -1};

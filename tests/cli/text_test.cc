@@ -30,12 +30,14 @@ TEST_P(VerbHelp, ListsItsOptionsAndTheGlobalOnes) {
 INSTANTIATE_TEST_SUITE_P(
     Verbs, VerbHelp,
     testing::Values(std::pair("inspect", std::vector<const char*>{"--tensors GLOB", "--stats", "--hash", "--key PATH"}),
-                    std::pair("convert", std::vector<const char*>{"--output OUT", "--to FORMAT", "--dtype T", "--tensor-dtype GLOB=T",
-                                                                  "--include GLOB", "--exclude GLOB", "--strip-prefix P",
-                                                                  "--rename REGEX=REPLACEMENT", "--key PATH", "--shard-size SIZE",
-                                                                  "--set KEY=VALUE", "--set-file KEY=PATH", "--unset KEY", "--force",
-                                                                  "--dry-run", "--no-manifest", "--on-overflow"}),
-                    std::pair("verify", std::vector<const char*>{"--keys", "--tensors", "--max-rmse X", "--min-cosine X", "--manifest"})),
+                    std::pair("convert",
+                              std::vector<const char*>{
+                                  "--output OUT", "--to FORMAT", "--dtype T", "--tensor-dtype GLOB=T", "--include GLOB",
+                                  "--exclude GLOB", "--strip-prefix P", "--rename REGEX=REPLACEMENT", "--key PATH",
+                                  "--shard-size SIZE", "--set KEY=VALUE", "--set-file KEY=PATH", "--unset KEY",
+                                  "--force", "--dry-run", "--no-manifest", "--on-overflow"}),
+                    std::pair("verify", std::vector<const char*>{"--keys", "--tensors", "--max-rmse X",
+                                                                 "--min-cosine X", "--manifest"})),
     [](const auto& parameter) { return std::string(parameter.param.first); });
 
 TEST(Version, NamesTheKernels) {
@@ -52,8 +54,8 @@ TEST(GlobalOptions, StandBeforeOrAfterTheVerb) {
 }
 
 TEST(RepeatableOptions, AllCount) {
-  const RunResult result = wconv({"inspect", WCONV_TEST_DATA "/models/kjv-qwen2", "--tensors", "model.norm.weight", "--tensors",
-                                  "*embed_tokens*"});
+  const RunResult result = wconv({"inspect", WCONV_TEST_DATA "/models/kjv-qwen2", "--tensors", "model.norm.weight",
+                                  "--tensors", "*embed_tokens*"});
   EXPECT_TRUE(has(result.out, "tensors (2 of 74)")) << result.out;
 }
 
@@ -64,8 +66,12 @@ TEST(Escapes, NoControlCharacterOfAModelReachesTheTerminal) {
                                              {{"k\x1b]0;title\x07", "v\x1b[31m\nnext"}});
   const std::string other = write_safetensors(folder / "o.safetensors", {{name, DType::kF32, {1}, bytes_of({2.0f})}});
   for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
-           {"inspect", path}, {"inspect", path, "--stats", "--hash"}, {"inspect", path, "--json"}, {"verify", path, other},
-           {"verify", path, other, "--json"}, {"convert", path, "-o", folder / "x\x1b.gguf"},
+           {"inspect", path},
+           {"inspect", path, "--stats", "--hash"},
+           {"inspect", path, "--json"},
+           {"verify", path, other},
+           {"verify", path, other, "--json"},
+           {"convert", path, "-o", folder / "x\x1b.gguf"},
            {"convert", path, "-o", folder / "y.safetensors", "--include", "none\x1b*"}}) {
     const RunResult result = wconv(arguments);
     EXPECT_NE(result.out + result.err, "");
@@ -77,7 +83,8 @@ TEST(Escapes, NoControlCharacterOfAModelReachesTheTerminal) {
 TEST(Quiet, PrintsNoReportAndNoWarning) {
   const TempDir folder;
   const std::string model = write_safetensors(folder / "m.safetensors", {{"w", DType::kF32, {1}, bytes_of({1e6f})}});
-  const std::vector<std::string> convert = {"convert", model, "-o", folder / "o.gguf", "--dtype", "f16", "--on-overflow", "inf", "-f"};
+  const std::vector<std::string> convert = {"convert",       model, "-o", folder / "o.gguf", "--dtype", "f16",
+                                            "--on-overflow", "inf", "-f"};
   EXPECT_TRUE(has(wconv(convert).err, "wconv: warning: "));
   std::vector<std::string> quiet = convert;
   quiet.push_back("--quiet");

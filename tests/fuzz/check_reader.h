@@ -1,4 +1,5 @@
-// What holds for every input of a reader: it is refused with an Error that is not our bug, or the model keeps its promises.
+// What holds for every input of a reader: it is refused with an Error that is not our bug, or the model keeps its
+// promises.
 #pragma once
 
 #include <cstddef>

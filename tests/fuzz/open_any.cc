@@ -3,7 +3,8 @@
 #include "wconv/format.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
-  wconv::fuzz::check_reader([](std::shared_ptr<const wconv::File> file) { return wconv::open_file(std::move(file), {}); },
-                            std::as_bytes(std::span(data, size)));
+  wconv::fuzz::check_reader(
+      [](std::shared_ptr<const wconv::File> file) { return wconv::open_file(std::move(file), {}); },
+      std::as_bytes(std::span(data, size)));
   return 0;
 }

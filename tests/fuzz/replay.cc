@@ -32,24 +32,31 @@ std::vector<fs::path> files_below(int count, char** folders) {
 
 // One of: another byte, a flipped bit, eight bytes that make a number extreme, a cut, a doubled piece.
 Bytes mutated(Bytes bytes, std::mt19937& random) {
-  static constexpr std::uint64_t kExtremes[] = {0, 1, 0x7f, 0xff, 0xffff, 0x7fffffff, 0xffffffff, 1ull << 32, 1ull << 62,
-                                                0x7fffffffffffffff, 0xffffffffffffffff};
+  static constexpr std::uint64_t kExtremes[] = {
+      0, 1, 0x7f, 0xff, 0xffff, 0x7fffffff, 0xffffffff, 1ull << 32, 1ull << 62, 0x7fffffffffffffff, 0xffffffffffffffff};
   const auto below = [&](std::size_t limit) { return limit == 0 ? 0 : random() % limit; };
   const std::size_t at = below(bytes.size());
   if (bytes.empty()) return bytes;
   switch (random() % 5) {
-    case 0: bytes[at] = static_cast<unsigned char>(random()); break;
-    case 1: bytes[at] = static_cast<unsigned char>(bytes[at] ^ (1u << (random() % 8))); break;
+    case 0:
+      bytes[at] = static_cast<unsigned char>(random());
+      break;
+    case 1:
+      bytes[at] = static_cast<unsigned char>(bytes[at] ^ (1u << (random() % 8)));
+      break;
     case 2: {
       const std::uint64_t number = kExtremes[random() % std::size(kExtremes)];
       const std::size_t width = std::min<std::size_t>(bytes.size() - at, std::size_t{1} << (random() % 4));
       for (std::size_t i = 0; i < width; ++i) bytes[at + i] = static_cast<unsigned char>(number >> (8 * i));
       break;
     }
-    case 3: bytes.resize(at); break;
+    case 3:
+      bytes.resize(at);
+      break;
     default: {
       const std::size_t length = below(std::min<std::size_t>(bytes.size() - at, 64)) + 1;
-      const Bytes piece(bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.begin() + static_cast<std::ptrdiff_t>(at + length));
+      const Bytes piece(bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                        bytes.begin() + static_cast<std::ptrdiff_t>(at + length));
       bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(at), piece.begin(), piece.end());
     }
   }

@@ -1,11 +1,11 @@
 // wconv convert IN -o OUT: read, pass, plan, execute, record.
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <chrono>
 #include <filesystem>
 #include <memory>
 
+#include "convert_output.h"
 #include "core/json_text.h"
 #include "hf_config.h"
 #include "tool.h"
@@ -24,27 +24,23 @@ struct ConvertOptions {
   bool force = false, dry_run = false, no_manifest = false;
 };
 
-std::string json_list(const std::vector<std::string>& list) {
-  std::string text;
-  for (const std::string& item : list) text += (text.empty() ? "" : ", ") + json_string(item);
-  return "[" + text + "]";
-}
-
 // The options that shape the bytes, resolved; paths are left out, for the manifest is the same on every machine.
 std::vector<std::pair<std::string, std::string>> resolved(const ConvertOptions& options, const FormatWriter& writer) {
   std::vector<std::pair<std::string, std::string>> list = {{"to", json_string(writer.name())}};
   const auto add = [&](std::string_view name, const std::vector<std::string>& values) {
-    if (!values.empty()) list.emplace_back(name, json_list(values));
+    if (!values.empty()) list.emplace_back(name, json_strings(values));
   };
   if (!options.dtype.empty()) list.emplace_back("dtype", json_string(name(*dtype_from_name(options.dtype))));
   add("tensor-dtype", options.tensor_dtype);
-  if (!options.dtype.empty() || !options.tensor_dtype.empty()) list.emplace_back("on-overflow", json_string(options.on_overflow));
+  if (!options.dtype.empty() || !options.tensor_dtype.empty())
+    list.emplace_back("on-overflow", json_string(options.on_overflow));
   add("include", options.include);
   add("exclude", options.exclude);
   add("strip-prefix", options.strip_prefix);
   add("rename", options.rename);
   if (!options.key.empty()) list.emplace_back("key", json_string(options.key));
-  if (!options.shard_size.empty()) list.emplace_back("shard-size", std::to_string(parse_size("--shard-size", options.shard_size)));
+  if (!options.shard_size.empty())
+    list.emplace_back("shard-size", std::to_string(parse_size("--shard-size", options.shard_size)));
   add("set", options.metadata.set);
   std::vector<std::string> keys;
   for (const std::string& edit : options.metadata.set_file) keys.push_back(edit.substr(0, edit.find('=')));
@@ -53,7 +49,8 @@ std::vector<std::pair<std::string, std::string>> resolved(const ConvertOptions& 
   return list;
 }
 
-std::pair<std::string, std::string> split_pair(const std::string& text, std::string_view option, std::string_view form) {
+std::pair<std::string, std::string> split_pair(const std::string& text, std::string_view option,
+                                               std::string_view form) {
   const auto equals = text.rfind('=');
   if (equals == std::string::npos) fail(ErrorCode::kUsage, "{} '{}' is not of the form {}", option, text, form);
   return {text.substr(0, equals), text.substr(equals + 1)};
@@ -61,7 +58,8 @@ std::pair<std::string, std::string> split_pair(const std::string& text, std::str
 
 DType parse_dtype(const std::string& text) {
   if (const auto dtype = dtype_from_name(text)) return *dtype;
-  fail(ErrorCode::kUsage, "'{}' is no dtype; plain ones are F64 F32 F16 BF16 F8_E4M3 F8_E5M2 I64 I32 I16 I8 U8 BOOL", text);
+  fail(ErrorCode::kUsage, "'{}' is no dtype; plain ones are F64 F32 F16 BF16 F8_E4M3 F8_E5M2 I64 I32 I16 I8 U8 BOOL",
+       text);
 }
 
 OnOverflow parse_overflow(const std::string& text) {
@@ -88,8 +86,10 @@ Target resolve_target(const ConvertOptions& options) {
     target.writer = find_writer("safetensors");
   }
   if (!target.writer) {
-    fail(ErrorCode::kUsage, "{}: the extension '{}' names no format that wconv writes (.safetensors, .pth, .pt, .bin, "
-         ".gguf, or none for a Hugging Face folder); --to says it", path, extension);
+    fail(ErrorCode::kUsage,
+         "{}: the extension '{}' names no format that wconv writes (.safetensors, .pth, .pt, .bin, "
+         ".gguf, or none for a Hugging Face folder); --to says it",
+         path, extension);
   }
   return target;
 }
@@ -118,9 +118,11 @@ void check_model(const Model& model, const Target& target, const WriteOptions& w
   std::vector<std::string> problems = target.writer->check(model, write);
   if (problems.empty()) return;
   const std::size_t shown = std::min<std::size_t>(problems.size(), 20);
-  std::string text = fmt::format("{}", fmt::join(problems.begin(), problems.begin() + static_cast<std::ptrdiff_t>(shown), "; "));
+  std::string text =
+      fmt::format("{}", fmt::join(problems.begin(), problems.begin() + static_cast<std::ptrdiff_t>(shown), "; "));
   if (problems.size() > shown) text += fmt::format("; and {} more", problems.size() - shown);
-  throw Error(ErrorCode::kUnsupported, fmt::format("cannot be written as {}: {}", target.writer->name(), text)).in_file(model.path);
+  throw Error(ErrorCode::kUnsupported, fmt::format("cannot be written as {}: {}", target.writer->name(), text))
+      .in_file(model.path);
 }
 
 // Side files go along into a folder, as they are; config.json learns a new dtype.
@@ -130,7 +132,8 @@ void plan_side_files(const Model& model, const ConvertOptions& options, Layout& 
     OutputFile file;
     file.name = side.name;
     std::string changed;
-    if (side.name == "config.json" && !options.dtype.empty()) changed = config_with_dtype(*side.file, parse_dtype(options.dtype));
+    if (side.name == "config.json" && !options.dtype.empty())
+      changed = config_with_dtype(*side.file, parse_dtype(options.dtype));
     if (changed.empty()) {
       file.size = side.file->size();
       file.pieces.push_back({0, FilePiece{{side.file, 0, side.file->size()}}});
@@ -142,19 +145,15 @@ void plan_side_files(const Model& model, const ConvertOptions& options, Layout& 
     }
     files.push_back(std::move(file));
   }
-  layout.files.insert(layout.files.begin(), std::make_move_iterator(files.begin()), std::make_move_iterator(files.end()));
-}
-
-std::uint64_t peak_memory() {
-  struct rusage usage {};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+  layout.files.insert(layout.files.begin(), std::make_move_iterator(files.begin()),
+                      std::make_move_iterator(files.end()));
 }
 
 // What the source had and the output has not.
 std::vector<std::string> skipped_names(const Model& source, const Model& model) {
   std::vector<std::string> kept, skipped;
-  for (const Tensor& tensor : model.tensors) kept.push_back(tensor.source_name.empty() ? tensor.info.name : tensor.source_name);
+  for (const Tensor& tensor : model.tensors)
+    kept.push_back(tensor.source_name.empty() ? tensor.info.name : tensor.source_name);
   std::sort(kept.begin(), kept.end());
   for (const Tensor& tensor : source.tensors) {
     if (!std::binary_search(kept.begin(), kept.end(), tensor.info.name)) skipped.push_back(tensor.info.name);
@@ -162,69 +161,25 @@ std::vector<std::string> skipped_names(const Model& source, const Model& model) 
   return skipped;
 }
 
-struct Summary {
-  std::size_t tensors = 0;
-  std::vector<std::string> skipped, warnings;
-  double seconds = 0;
-  std::string output_folder;  // prefix of the output paths
+struct OutputPlace {
+  std::string path;    // without a slash at its end
+  std::string prefix;  // of the paths of the output's files
+  WriteOptions write;
 };
 
-void print_json(const Summary& summary, const EngineResult& result) {
-  const auto files = [&](const std::vector<FileRecord>& list, const std::string& prefix) {
-    std::string text;
-    for (const FileRecord& file : list) {
-      text += fmt::format("{}{{\"path\": {}, \"bytes\": {}", text.empty() ? "" : ", ", json_string(prefix + file.path), file.bytes);
-      text += file.sha256.empty() ? ", \"sha256\": null}" : fmt::format(", \"sha256\": \"{}\"}}", file.sha256);
-    }
-    return "[" + text + "]";
-  };
-  print(fmt::format("{{\"schema\": 1, \"inputs\": {}, \"outputs\": {}, \"tensors\": {}, \"skipped\": {}, \"warnings\": {}, "
-                    "\"seconds\": {}, \"peak_memory_bytes\": {}}}\n",
-                    files(result.inputs, ""), files(result.outputs, summary.output_folder), summary.tensors,
-                    json_list(summary.skipped), json_list(summary.warnings), json_number(summary.seconds), peak_memory()));
+OutputPlace place_of(const ConvertOptions& options, const Target& target) {
+  OutputPlace place;
+  place.path = options.output;
+  while (place.path.size() > 1 && place.path.ends_with('/')) place.path.pop_back();
+  const std::string parent = std::filesystem::path(place.path).parent_path().string();
+  place.prefix = target.folder ? place.path + "/" : parent.empty() ? "" : parent == "/" ? parent : parent + "/";
+  place.write.folder = target.folder;
+  if (!target.folder) place.write.file_name = std::filesystem::path(place.path).filename().string();
+  if (!options.shard_size.empty()) place.write.shard_size = parse_size("--shard-size", options.shard_size);
+  return place;
 }
 
-void print_plan(const Globals& globals, const Layout& layout, const Summary& summary, const EngineOptions& engine, const Model& model) {
-  EngineResult planned;
-  for (const OutputFile& file : layout.files) planned.outputs.push_back({file.name, file.size, ""});
-  for (const SourceFile& file : model.files) planned.inputs.push_back({file.path, file.bytes, ""});
-  if (globals.json) return print_json(summary, planned);
-  for (const FileRecord& file : planned.outputs) {
-    print(fmt::format("{}  {} bytes\n", printable(summary.output_folder + file.path), grouped(file.bytes)));
-  }
-  print(fmt::format("would write {} tensors with {} of tile memory\n", summary.tensors, human_size(planned_memory(layout, model, engine))));
-}
-
-void print_result(const Globals& globals, const Summary& summary, const EngineResult& result) {
-  if (globals.json) return print_json(summary, result);
-  if (globals.quiet) return;
-  std::uint64_t bytes = 0;
-  for (const FileRecord& file : result.outputs) {
-    bytes += file.bytes;
-    print(fmt::format("{}  {}\n", printable(summary.output_folder + file.path), human_size(file.bytes)));
-  }
-  print(fmt::format("wrote {} tensors, {}, in {:.2f} s ({}/s)\n", grouped(summary.tensors), human_size(bytes), summary.seconds,
-                    human_size(static_cast<std::uint64_t>(static_cast<double>(bytes) / std::max(summary.seconds, 1e-3)))));
-  if (!summary.skipped.empty()) print(fmt::format("left out {} tensors\n", grouped(summary.skipped.size())));
-}
-
-int convert(const Globals& globals, const ConvertOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
-  check_is_path(options.input, "model");
-  check_is_path(options.output, "output");
-  const Target target = resolve_target(options);
-  WriteOptions write;
-  std::string output_path = options.output;
-  while (output_path.size() > 1 && output_path.ends_with('/')) output_path.pop_back();
-  write.folder = target.folder;
-  if (!target.folder) write.file_name = std::filesystem::path(output_path).filename().string();
-  if (!options.shard_size.empty()) write.shard_size = parse_size("--shard-size", options.shard_size);
-
-  ReadOptions read;
-  read.key = options.key;
-  const Model source = open_model(options.input, read);
-  report_findings(source);
-  Model model = apply_passes(source, options);
+Layout plan(Model& model, const ConvertOptions& options, const Target& target, const WriteOptions& write) {
   check_model(model, target, write);
   Layout layout = target.writer->plan(model, write);
   if (target.folder) {
@@ -232,34 +187,51 @@ int convert(const Globals& globals, const ConvertOptions& options) {
   } else {
     model.side_files.clear();
   }
+  return layout;
+}
 
-  Summary summary;
+int convert(const Globals& globals, const ConvertOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  check_is_path(options.input, "model");
+  check_is_path(options.output, "output");
+  const Target target = resolve_target(options);
+  const OutputPlace place = place_of(options, target);
+  ReadOptions read;
+  read.key = options.key;
+  const Model source = open_model(options.input, read);
+  report_findings(source);
+  Model model = apply_passes(source, options);
+  const Layout layout = plan(model, options, target, place.write);
+
+  ConvertSummary summary;
   summary.tensors = model.tensors.size();
   summary.skipped = skipped_names(source, model);
+  summary.output_prefix = place.prefix;
   for (std::size_t i = source.findings.size(); i < model.findings.size(); ++i) warn(model.findings[i].message);
-  const std::string parent = std::filesystem::path(output_path).parent_path().string();
-  summary.output_folder = target.folder ? output_path + "/" : parent.empty() ? "" : parent + "/";
   for (const Finding& finding : model.findings) {
     if (finding.severity != Severity::kNote) summary.warnings.push_back(finding.message);
   }
-  EngineOptions engine{globals.threads, globals.max_memory, options.force, !options.no_manifest,
-                       progress_bar(globals, "converting"), &interrupted()};
+  const EngineOptions engine{
+      globals.threads, globals.max_memory, options.force, !options.no_manifest, progress_bar(globals, "converting"),
+      &interrupted()};
+  const std::uint64_t memory = planned_memory(layout, model, engine);
+  note(fmt::format("{}: {} tensors to {}, with {} of memory for weights", source.path, summary.tensors,
+                   target.writer->name(), human_size(memory)));
   if (options.dry_run) {
-    print_plan(globals, layout, summary, engine, model);
+    print_plan(globals, summary, layout, model, memory);
     return 0;
   }
 
-  note(fmt::format("{}: {} tensors to {}, with {} of memory for weights", source.path, summary.tensors, target.writer->name(),
-                   human_size(planned_memory(layout, model, engine))));
-  Output output(output_path, target.folder, options.force);
+  Output output(place.path, target.folder, options.force);
   const EngineResult result = execute(model, layout, output, engine);
   for (const Finding& finding : overflow_findings(model, parse_overflow(options.on_overflow))) {
     warn(finding.message);
     summary.warnings.push_back(finding.message);
   }
   if (!options.no_manifest) {
-    const ManifestInfo info{WCONV_VERSION, "convert", resolved(options, *target.writer), std::string(target.writer->name())};
-    output.add(manifest_name(write.file_name, target.folder), manifest_text(info, model, result));
+    const ManifestInfo info{WCONV_VERSION, "convert", resolved(options, *target.writer),
+                            std::string(target.writer->name())};
+    output.add(manifest_name(place.write.file_name, target.folder), manifest_text(info, model, result));
   }
   output.commit();
   summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -273,18 +245,26 @@ Verb add_convert(CLI::App& app, const Globals& globals) {
   auto options = std::make_shared<ConvertOptions>();
   CLI::App* verb = app.add_subcommand("convert", "Write a model in another format, dtype, naming or sharding");
   verb->add_option("IN", options->input, "File, Hugging Face folder or index")->type_name("")->required();
-  verb->add_option("-o,--output", options->output, "Output; its extension picks the format, none is a Hugging Face folder")->type_name("OUT")->required();
+  verb->add_option("-o,--output", options->output,
+                   "Output; its extension picks the format, none is a Hugging Face folder")
+      ->type_name("OUT")
+      ->required();
   verb->add_option("--to", options->to, "Format of the output: safetensors, pytorch, gguf, hf")->type_name("FORMAT");
   verb->add_option("--dtype", options->dtype, "Cast every floating-point tensor to this type")->type_name("T");
-  add_list(*verb, "--tensor-dtype", options->tensor_dtype, "Cast the tensors that match; the last match wins")->type_name("GLOB=T");
+  add_list(*verb, "--tensor-dtype", options->tensor_dtype, "Cast the tensors that match; the last match wins")
+      ->type_name("GLOB=T");
   verb->add_option("--on-overflow", options->on_overflow, "Values too large for the type: error, saturate or inf")
-      ->type_name("WHAT")->check(CLI::IsMember({"error", "saturate", "inf"}));
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"error", "saturate", "inf"}));
   add_list(*verb, "--include", options->include, "Write only tensors that match")->type_name("GLOB");
   add_list(*verb, "--exclude", options->exclude, "Leave out tensors that match")->type_name("GLOB");
-  add_list(*verb, "--strip-prefix", options->strip_prefix, "Remove this prefix from names, e.g. module.")->type_name("P");
-  add_list(*verb, "--rename", options->rename, "Replace what matches in names ($1 is a group)")->type_name("REGEX=REPLACEMENT");
+  add_list(*verb, "--strip-prefix", options->strip_prefix, "Remove this prefix from names, e.g. module.")
+      ->type_name("P");
+  add_list(*verb, "--rename", options->rename, "Replace what matches in names ($1 is a group)")
+      ->type_name("REGEX=REPLACEMENT");
   verb->add_option("--key", options->key, "Part of a nested checkpoint, e.g. model_state_dict")->type_name("PATH");
-  verb->add_option("--shard-size", options->shard_size, "Split the output into files of at most this size")->type_name("SIZE");
+  verb->add_option("--shard-size", options->shard_size, "Split the output into files of at most this size")
+      ->type_name("SIZE");
   add_list(*verb, "--set", options->metadata.set, "Set metadata; KEY:u32=7 names the type")->type_name("KEY=VALUE");
   add_list(*verb, "--set-file", options->metadata.set_file, "Set metadata to a file's text")->type_name("KEY=PATH");
   add_list(*verb, "--unset", options->metadata.unset, "Remove metadata")->type_name("KEY");

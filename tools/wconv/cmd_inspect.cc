@@ -34,7 +34,8 @@ std::vector<std::size_t> matching(const Model& model, const std::vector<std::str
   }
   for (std::size_t g = 0; g < globs.size(); ++g) {
     if (used[g]) continue;
-    throw Error(ErrorCode::kUsage, fmt::format("--tensors '{}' matches none of its {} tensors", globs[g], model.tensors.size()))
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--tensors '{}' matches none of its {} tensors", globs[g], model.tensors.size()))
         .in_file(model.path);
   }
   return shown;
@@ -46,7 +47,8 @@ void inspect_one(const Globals& globals, const InspectArguments& arguments, cons
   read.whole_tree = arguments.key.empty();
   check_is_path(path, "model");
   const Model model = open_model(path, read);
-  Inspection inspection{model, matching(model, arguments.tensors), !arguments.tensors.empty(), arguments.stats, arguments.hash, {}};
+  Inspection inspection{
+      model, matching(model, arguments.tensors), !arguments.tensors.empty(), arguments.stats, arguments.hash, {}};
   if (arguments.stats || arguments.hash) {
     MeasureOptions options;
     options.stats = arguments.stats;
@@ -85,14 +87,18 @@ int inspect(const Globals& globals, const InspectArguments& arguments) {
 
 Verb add_inspect(CLI::App& app, const Globals& globals) {
   auto arguments = std::make_shared<InspectArguments>();
-  CLI::App* verb = app.add_subcommand("inspect", "Show what is in a model: totals, dtypes, metadata, tensors, findings");
+  CLI::App* verb =
+      app.add_subcommand("inspect", "Show what is in a model: totals, dtypes, metadata, tensors, findings");
   verb->add_option("MODEL", arguments->models, "Files, folders or index files")->type_name("")->required()->take_all();
-  add_list(*verb, "--tensors", arguments->tensors, "List only the tensors whose names match; may be repeated")->type_name("GLOB");
-  verb->add_option("--key", arguments->key, "Part of a nested PyTorch checkpoint to show, e.g. model_state_dict")->type_name("PATH");
+  add_list(*verb, "--tensors", arguments->tensors, "List only the tensors whose names match; may be repeated")
+      ->type_name("GLOB");
+  verb->add_option("--key", arguments->key, "Part of a nested PyTorch checkpoint to show, e.g. model_state_dict")
+      ->type_name("PATH");
   verb->add_flag("--stats", arguments->stats, "Read all values: min, max, mean, sd, zeros, NaN, infinite, percentiles");
   verb->add_flag("--hash", arguments->hash, "SHA-256 of every file and of every tensor's stored bytes");
-  verb->footer("Without --tensors the names are shown as a tree, in which layers of equal structure stand once.\n"
-               "Several models with --json give one document a line.");
+  verb->footer(
+      "Without --tensors the names are shown as a tree, in which layers of equal structure stand once.\n"
+      "Several models with --json give one document a line.");
   return {verb, [arguments, &globals] { return inspect(globals, *arguments); }};
 }
 

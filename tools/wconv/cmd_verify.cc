@@ -78,7 +78,8 @@ int verify_two(const Globals& globals, const VerifyArguments& arguments) {
 
 int verify_run(const Globals& globals, const VerifyArguments& arguments) {
   if (!arguments.candidate.empty()) return verify_two(globals, arguments);
-  for (const auto& [given, option] : {std::pair(arguments.keys, "--keys"), {arguments.tensors, "--tensors"},
+  for (const auto& [given, option] : {std::pair(arguments.keys, "--keys"),
+                                      {arguments.tensors, "--tensors"},
                                       {arguments.max_rmse.has_value(), "--max-rmse"},
                                       {arguments.min_cosine.has_value(), "--min-cosine"},
                                       {!arguments.candidate_key.empty(), "--candidate-key"}}) {
@@ -93,20 +94,27 @@ Verb add_verify(CLI::App& app, const Globals& globals) {
   auto arguments = std::make_shared<VerifyArguments>();
   CLI::App* verb = app.add_subcommand("verify", "Compare two models value by value, or check that one is whole");
   verb->add_option("REFERENCE", arguments->reference, "The model to compare with, or the one to check")
-      ->type_name("")->required();
+      ->type_name("")
+      ->required();
   verb->add_option("CANDIDATE", arguments->candidate, "The model that should equal it; of any format")->type_name("");
   auto* keys = verb->add_flag("--keys", arguments->keys, "Compare names and shapes only");
   verb->add_flag("--tensors", arguments->tensors, "Compare all values (the default)")->excludes(keys);
   verb->add_option("--max-rmse", arguments->max_rmse,
                    "Accept tensors whose values differ by at most this root-mean-square error, in their own unit")
-      ->type_name("X")->check(CLI::NonNegativeNumber)->excludes(keys);
+      ->type_name("X")
+      ->check(CLI::NonNegativeNumber)
+      ->excludes(keys);
   verb->add_option("--min-cosine", arguments->min_cosine, "Accept tensors with at least this cosine similarity")
-      ->type_name("X")->check(CLI::Range(-1.0, 1.0))->excludes(keys);
+      ->type_name("X")
+      ->check(CLI::Range(-1.0, 1.0))
+      ->excludes(keys);
   verb->add_flag("--manifest", arguments->manifest, "Require the manifest beside one model, and check its digests");
-  verb->add_option("--key", arguments->key, "Part of a nested PyTorch checkpoint to take, of REFERENCE")->type_name("PATH");
+  verb->add_option("--key", arguments->key, "Part of a nested PyTorch checkpoint to take, of REFERENCE")
+      ->type_name("PATH");
   verb->add_option("--candidate-key", arguments->candidate_key, "The same for CANDIDATE")->type_name("PATH");
-  verb->footer("Exit status: 0 equal, within the thresholds, or whole; 1 different; 65 damaged, or values that cannot be\n"
-               "decoded. With no threshold values must be equal; another dtype with equal values is equal. NaN equals NaN.");
+  verb->footer(
+      "Exit status: 0 equal, within the thresholds, or whole; 1 different; 65 damaged, or values that cannot be\n"
+      "decoded. With no threshold values must be equal; another dtype with equal values is equal. NaN equals NaN.");
   return {verb, [arguments, &globals] { return verify_run(globals, *arguments); }};
 }
 

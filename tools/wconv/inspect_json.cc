@@ -22,10 +22,11 @@ std::string stats_json(const TensorStats& stats) {
 }
 
 std::string tensor_json(const Tensor& tensor, const std::string* tied_to, const TensorMeasures* measures) {
-  std::string text = fmt::format(R"({{"name": {}, "dtype": "{}", "shape": [{}], "bytes": {}, "file": {}, "offset": {})",
-                                 json_string(tensor.info.name), name(tensor.info.dtype), fmt::join(tensor.info.shape, ", "),
-                                 tensor.data->size_bytes(),
-                                 tensor.source_file ? json_string(tensor.source_file->path()) : "null", tensor.source_offset);
+  std::string text =
+      fmt::format(R"({{"name": {}, "dtype": "{}", "shape": [{}], "bytes": {}, "file": {}, "offset": {})",
+                  json_string(tensor.info.name), name(tensor.info.dtype), fmt::join(tensor.info.shape, ", "),
+                  tensor.data->size_bytes(), tensor.source_file ? json_string(tensor.source_file->path()) : "null",
+                  tensor.source_offset);
   if (tied_to) text += ", \"tied_to\": " + json_string(*tied_to);
   if (measures && !measures->sha256.empty()) text += ", \"sha256\": \"" + measures->sha256 + "\"";
   if (measures && measures->stats) text += ", \"stats\": " + stats_json(*measures->stats);
@@ -47,32 +48,32 @@ std::string files_json(const Inspection& inspection) {
 
 void print_inspection_json(const Inspection& inspection) {
   const Model& model = inspection.model;
-  print(fmt::format(R"({{"schema": 1, "path": {}, "format": "{}", "files": {})", json_string(model.path), model.format,
-                    files_json(inspection)));
+  print_json(fmt::format(R"({{"schema": 1, "path": {}, "format": "{}", "files": {})", json_string(model.path),
+                         model.format, files_json(inspection)));
   if (!model.architecture.empty()) print(", \"architecture\": " + json_string(model.architecture));
-  print(", \"metadata\": {");
+  print_json(", \"metadata\": {");
   bool first = true;
   for (const auto& [key, value] : model.metadata) {
-    print((first ? "" : ", ") + json_string(key) + ": " + metadata_json(value));
+    print_json((first ? "" : ", ") + json_string(key) + ": " + metadata_json(value));
     first = false;
   }
-  print("}, \"tensors\": [");
+  print_json("}, \"tensors\": [");
   const Ties ties(model);
   for (std::size_t i = 0; i < inspection.shown.size(); ++i) {
     const std::size_t index = inspection.shown[i];
     const TensorMeasures* measures = inspection.stats || inspection.hash ? &inspection.measures.tensors[i] : nullptr;
-    print((i ? ", " : "") + tensor_json(model.tensors[index], ties.first_name(index), measures));
+    print_json((i ? ", " : "") + tensor_json(model.tensors[index], ties.first_name(index), measures));
   }
   const Totals totals = totals_of(model);
-  print(fmt::format(R"(], "totals": {{"tensors": {}, "parameters": {}, "bytes": {}}}, "findings": [)", totals.tensors,
-                    totals.parameters, totals.bytes));
+  print_json(fmt::format(R"(], "totals": {{"tensors": {}, "parameters": {}, "bytes": {}}}, "findings": [)",
+                         totals.tensors, totals.parameters, totals.bytes));
   first = true;
   for (const Finding& finding : model.findings) {
-    print(fmt::format(R"({}{{"severity": "{}", "code": {}, "message": {}}})", first ? "" : ", ",
-                      severity_name(finding.severity), json_string(finding.code), json_string(finding.message)));
+    print_json(fmt::format(R"({}{{"severity": "{}", "code": {}, "message": {}}})", first ? "" : ", ",
+                           severity_name(finding.severity), json_string(finding.code), json_string(finding.message)));
     first = false;
   }
-  print("]}\n");
+  print_json("]}\n");
 }
 
 }  // namespace wconv::tool

@@ -31,7 +31,8 @@ void print_dtypes(const Model& model) {
     if (seen.insert(tensor.data.get()).second) row.bytes += tensor.data->size_bytes();
   }
   std::vector<std::pair<DType, DtypeRow>> sorted(rows.begin(), rows.end());
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
   TextTable table("llrrr");
   for (const auto& [dtype, row] : sorted) {
     table.add({table.empty() ? "dtypes      " : "", std::string(name(dtype)), counted(row.tensors, "tensor"),
@@ -72,7 +73,9 @@ void print_files(const Globals& globals, const Inspection& inspection) {
   if (files.size() > shown) print(fmt::format("  … and {} more (-v shows all)\n", grouped(files.size() - shown)));
 }
 
-std::string quoted(const std::string& text) { return "\"" + shortened(printable(text.substr(0, 4 * kTextWidth)), kTextWidth) + "\""; }
+std::string quoted(const std::string& text) {
+  return "\"" + shortened(printable(text.substr(0, 4 * kTextWidth)), kTextWidth) + "\"";
+}
 
 std::string array_text(const MetaArray& array) {
   if (array.size() > kArrayItems || array.element == MetaType::kArray || array.element == MetaType::kString) {
@@ -134,11 +137,11 @@ class Columns {
     dtype_ = std::max(dtype_, name(tensor->info.dtype).size());
     shape_ = std::max(shape_, display_width(shape_text(tensor->info.shape)));
   }
-  std::string line(const std::string& label, const Tensor* tensor, std::uint64_t bytes, const std::string* tied_to) const {
-    std::string text = fmt::format("  {}  {}  {}  {}", pad_right(label, label_),
-                                   pad_right(tensor ? name(tensor->info.dtype) : "", dtype_),
-                                   pad_right(tensor ? shape_text(tensor->info.shape) : "", shape_),
-                                   pad_left(human_size(bytes), bytes_));
+  std::string line(const std::string& label, const Tensor* tensor, std::uint64_t bytes,
+                   const std::string* tied_to) const {
+    std::string text = fmt::format(
+        "  {}  {}  {}  {}", pad_right(label, label_), pad_right(tensor ? name(tensor->info.dtype) : "", dtype_),
+        pad_right(tensor ? shape_text(tensor->info.shape) : "", shape_), pad_left(human_size(bytes), bytes_));
     if (tied_to) text += "  = " + printable(*tied_to);
     return text + "\n";
   }
@@ -162,9 +165,10 @@ void print_tree(const Model& model, const Ties& ties) {
 }
 
 std::string stats_text(const TensorStats& stats) {
-  std::string text = fmt::format("      min {}  max {}  mean {}  sd {}  zeros {}  nan {}  infinite {}\n      ", short_number(stats.min),
-                                 short_number(stats.max), short_number(stats.mean), short_number(stats.sd),
-                                 grouped(stats.zeros), grouped(stats.nans), grouped(stats.infinities));
+  std::string text =
+      fmt::format("      min {}  max {}  mean {}  sd {}  zeros {}  nan {}  infinite {}\n      ",
+                  short_number(stats.min), short_number(stats.max), short_number(stats.mean), short_number(stats.sd),
+                  grouped(stats.zeros), grouped(stats.nans), grouped(stats.infinities));
   for (std::size_t i = 0; i < kPercentiles.size(); ++i) {
     text += fmt::format("{}p{} {}", i ? "  " : "", kPercentiles[i], short_number(stats.percentiles[i]));
   }
@@ -184,7 +188,8 @@ void print_list(const Inspection& inspection, const Ties& ties) {
     if (!inspection.stats && !inspection.hash) continue;
     const TensorMeasures& measures = inspection.measures.tensors[k];
     if (measures.stats) print(stats_text(*measures.stats));
-    if (inspection.stats && !measures.stats) print(fmt::format("      no statistics: {} has no decoder\n", name(tensor.info.dtype)));
+    if (inspection.stats && !measures.stats)
+      print(fmt::format("      no statistics: {} has no decoder\n", name(tensor.info.dtype)));
     if (inspection.hash) print("      sha256 " + measures.sha256 + "\n");
   }
 }
@@ -194,7 +199,8 @@ void print_findings(const Globals& globals, const Model& model) {
   print("\n");
   for (const Finding& finding : model.findings) {
     const std::string severity(severity_name(finding.severity));
-    print((finding.severity == Severity::kNote ? severity : red(globals, severity)) + ": " + printable(finding.message) + "\n");
+    print((finding.severity == Severity::kNote ? severity : red(globals, severity)) + ": " +
+          printable(finding.message) + "\n");
   }
 }
 

@@ -13,7 +13,8 @@ namespace {
 constexpr std::size_t kMaxDepth = 32;
 
 bool is_number(std::string_view part) {
-  return !part.empty() && part.size() <= 18 && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !part.empty() && part.size() <= 18 &&
+         std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 std::uint64_t number_of(std::string_view part) {
@@ -52,7 +53,9 @@ TensorTree::TensorTree(const Model& model) : model_(model), order_(model.tensors
   });
 }
 
-void TensorTree::visit(const std::function<void(const TreeLine&)>& use) const { visit_range({0, order_.size(), 0}, 0, use); }
+void TensorTree::visit(const std::function<void(const TreeLine&)>& use) const {
+  visit_range({0, order_.size(), 0}, 0, use);
+}
 
 TensorTree::Item TensorTree::first_item(const Range& range) const {
   const std::string_view first = name(range.begin);
@@ -67,9 +70,10 @@ TensorTree::Item TensorTree::first_item(const Range& range) const {
   item.part = first.substr(range.prefix, dot - range.prefix);
   const std::string_view with_dot = first.substr(range.prefix, dot + 1 - range.prefix);
   const auto begin = order_.begin() + static_cast<std::ptrdiff_t>(range.begin);
-  const auto end = std::partition_point(begin, order_.begin() + static_cast<std::ptrdiff_t>(range.end), [&](std::size_t i) {
-    return std::string_view(model_.tensors[i].info.name).substr(range.prefix, with_dot.size()) == with_dot;
-  });
+  const auto end =
+      std::partition_point(begin, order_.begin() + static_cast<std::ptrdiff_t>(range.end), [&](std::size_t i) {
+        return std::string_view(model_.tensors[i].info.name).substr(range.prefix, with_dot.size()) == with_dot;
+      });
   item.range = {range.begin, static_cast<std::size_t>(end - order_.begin()), dot + 1};
   return item;
 }
@@ -81,20 +85,23 @@ bool TensorTree::same_structure(const Item& a, const Item& b) const {
     const TensorInfo& x = model_.tensors[order_[a.range.begin + k]].info;
     const TensorInfo& y = model_.tensors[order_[b.range.begin + k]].info;
     if (x.dtype != y.dtype || x.shape != y.shape) return false;
-    if (std::string_view(x.name).substr(a.range.prefix) != std::string_view(y.name).substr(b.range.prefix)) return false;
+    if (std::string_view(x.name).substr(a.range.prefix) != std::string_view(y.name).substr(b.range.prefix))
+      return false;
   }
   return true;
 }
 
 // How many items from `first` on are numbered one after another and have one structure; `end` is behind the last.
-std::size_t TensorTree::run_length(const Range& range, const Item& first, std::size_t& end, std::string_view& last_part) const {
+std::size_t TensorTree::run_length(const Range& range, const Item& first, std::size_t& end,
+                                   std::string_view& last_part) const {
   std::size_t count = 1;
   end = first.range.end;
   last_part = first.part;
   if (!is_number(first.part)) return count;
   while (end < range.end) {
     const Item next = first_item({end, range.end, range.prefix});
-    if (!is_number(next.part) || number_of(next.part) != number_of(last_part) + 1 || !same_structure(first, next)) break;
+    if (!is_number(next.part) || number_of(next.part) != number_of(last_part) + 1 || !same_structure(first, next))
+      break;
     end = next.range.end;
     last_part = next.part;
     ++count;

@@ -26,14 +26,19 @@ class HelpFormatter : public CLI::Formatter {
 
 // Global options stand on the program and on every verb, so that they may come before or after its name.
 void add_globals(CLI::App& app, Globals& globals) {
-  app.add_option("--threads", globals.threads, "Threads to use (default: all cores)")->type_name("N")->check(CLI::Range(0u, 4096u));
-  app.add_option_function<std::string>("--max-memory", [&](const std::string& text) { globals.max_memory = parse_size("--max-memory", text); },
-                                       "Limit of the memory that convert uses for weights, e.g. 512MiB")
+  app.add_option("--threads", globals.threads, "Threads to use (default: all cores)")
+      ->type_name("N")
+      ->check(CLI::Range(0u, 4096u));
+  app.add_option_function<std::string>(
+         "--max-memory", [&](const std::string& text) { globals.max_memory = parse_size("--max-memory", text); },
+         "Limit of the memory that convert uses for weights, e.g. 512MiB")
       ->type_name("SIZE");
   app.add_flag("--json", globals.json, "Print one JSON document instead of text");
   CLI::Option* quiet = app.add_flag("-q,--quiet", globals.quiet, "Print no warnings, no progress and no report");
   app.add_flag("-v,--verbose", globals.verbose, "Print notes about what is done, and lists in full")->excludes(quiet);
-  app.add_option("--color", globals.color, "Colour the output: auto, always or never")->type_name("WHEN")->check(CLI::IsMember({"auto", "always", "never"}));
+  app.add_option("--color", globals.color, "Colour the output: auto, always or never")
+      ->type_name("WHEN")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
 }
 
 // An option or verb with the fewest edits to `text`, as "; did you mean 'TEXT'?"; empty where none is near.
@@ -106,6 +111,7 @@ int parse_and_run(CLI::App& app, Globals& globals, int argc, char** argv) {
     return 0;
   }
   set_up_log(globals);
+  kernel_target();  // throws where WCONV_KERNELS names what is unknown or not available here
   for (const Verb& verb : verbs) {
     if (!verb.app->parsed()) continue;
     const int status = verb.run();
@@ -119,8 +125,9 @@ int run(int argc, char** argv) {
   Globals globals;
   globals.json = asks_for_json(argc, argv);
   CLI::App app("Inspect, convert and verify the weights of AI models.", "wconv");
-  app.set_version_flag("--version", [] { return fmt::format("wconv {} ({})", WCONV_VERSION, kernel_target()); },
-                       "Print the version and the kernels in use");
+  app.set_version_flag(
+      "--version", [] { return fmt::format("wconv {} ({})", WCONV_VERSION, kernel_target()); },
+      "Print the version and the kernels in use");
   app.set_help_flag("-h,--help", "Print this help");
   const auto formatter = std::make_shared<HelpFormatter>();
   formatter->column_width(34);
@@ -128,9 +135,11 @@ int run(int argc, char** argv) {
   formatter->label("SUBCOMMANDS", "COMMANDS");
   formatter->label("Positionals", "Arguments");
   app.formatter(formatter);
-  app.footer("Exit status: 0 done; 1 compared and different; 2 wrong usage; 65 input damaged, unsafe or unsupported; 66 input\n"
-             "missing; 70 a bug of wconv; 74 reading or writing failed; 75 output busy, try again; 130, 143 interrupted.\n"
-             "Options of every command may come before or after its name.");
+  app.footer(
+      "Exit status: 0 done; 1 compared and different; 2 wrong usage; 65 input damaged, unsafe or unsupported; 66 "
+      "input\n"
+      "missing; 70 a bug of wconv; 74 reading or writing failed; 75 output busy, try again; 130, 143 interrupted.\n"
+      "Options of every command may come before or after its name.");
   try {
     return parse_and_run(app, globals, argc, argv);
   } catch (const Error& error) {

@@ -42,13 +42,16 @@ bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
 }  // namespace
 
-CLI::Option* add_list(CLI::App& verb, const std::string& name, std::vector<std::string>& values, const std::string& help) {
+CLI::Option* add_list(CLI::App& verb, const std::string& name, std::vector<std::string>& values,
+                      const std::string& help) {
   return verb.add_option(name, values, help)->take_all()->allow_extra_args(false);
 }
 
 void check_is_path(const std::string& path, std::string_view what) {
   if (path != "-") return;
-  fail(ErrorCode::kUsage, "'-': the {} is not a stream, for its bytes are not handled in order; name a file (./- if that is its name)", what);
+  fail(ErrorCode::kUsage,
+       "'-': the {} is not a stream, for its bytes are not handled in order; name a file (./- if that is its name)",
+       what);
 }
 
 void prepare_process() {
@@ -72,9 +75,20 @@ std::uint64_t parse_size(std::string_view option, const std::string& text) {
     std::string_view name;
     double bytes;
   };
-  static constexpr std::array<Unit, 14> kUnits = {{{"", 1},       {"B", 1},        {"K", 1e3},       {"KB", 1e3},     {"KIB", 0x1p10},
-                                                   {"M", 1e6},    {"MB", 1e6},     {"MIB", 0x1p20},  {"G", 1e9},      {"GB", 1e9},
-                                                   {"GIB", 0x1p30}, {"T", 1e12},   {"TB", 1e12},     {"TIB", 0x1p40}}};
+  static constexpr std::array<Unit, 14> kUnits = {{{"", 1},
+                                                   {"B", 1},
+                                                   {"K", 1e3},
+                                                   {"KB", 1e3},
+                                                   {"KIB", 0x1p10},
+                                                   {"M", 1e6},
+                                                   {"MB", 1e6},
+                                                   {"MIB", 0x1p20},
+                                                   {"G", 1e9},
+                                                   {"GB", 1e9},
+                                                   {"GIB", 0x1p30},
+                                                   {"T", 1e12},
+                                                   {"TB", 1e12},
+                                                   {"TIB", 0x1p40}}};
   const char* begin = text.c_str();
   char* end = nullptr;
   const double number = std::strtod(begin, &end);
@@ -126,6 +140,23 @@ void print(std::string_view text) {
   if (g_out.size() > 64 * 1024) flush();
 }
 
+void print_json(std::string_view text) {
+  constexpr std::string_view kLeads = "\x7f\xc2\xe2";  // of DEL, of C1 controls, of line separators and changes of direction
+  std::string escaped;
+  std::size_t done = 0;
+  for (std::size_t at = text.find_first_of(kLeads); at < text.size(); at = text.find_first_of(kLeads, at + 1)) {
+    const std::size_t length = text[at] == '\x7f' ? 1 : text[at] == '\xc2' ? 2 : 3;
+    const std::string_view sequence = text.substr(at, length);
+    if (printable(sequence) == sequence || sequence.size() < length) continue;
+    unsigned code = static_cast<unsigned char>(sequence[0]) & (length == 1 ? 0x7fu : 0x0fu);
+    for (const char c : sequence.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3fu);
+    escaped.append(text, done, at - done);
+    escaped += fmt::format("\\u{:04x}", code);
+    done = at + length;
+  }
+  print(escaped.append(text, done));
+}
+
 bool output_closed() { return g_closed; }
 
 void set_up_log(const Globals& globals) {
@@ -157,7 +188,7 @@ int report_error(const Globals& globals, const Error& error) {
     if (error.file()) text += ", \"file\": " + json_string(*error.file());
     if (error.tensor()) text += ", \"tensor\": " + json_string(*error.tensor());
     if (error.offset()) text += fmt::format(", \"offset\": {}", *error.offset());
-    print(text + "}}\n");
+    print_json(text + "}}\n");
   }
   log().error(error.what());
   if (error.code() == ErrorCode::kInternal) log().error("this is a bug in wconv; please report it");
@@ -192,11 +223,17 @@ std::function<void(std::uint64_t, std::uint64_t)> progress_bar(const Globals& gl
     const double share = static_cast<double>(done) / static_cast<double>(total);
     const int filled = static_cast<int>(share * 24);
     const auto left = static_cast<std::uint64_t>(static_cast<double>(total - done) / std::max(rate, 1.0));
-    const std::string line = fmt::format("\r\x1b[K{} [{:=<{}}{:{}}] {:3.0f} %  {}/s  {}:{:02} left", label, "", filled, "",
-                                         24 - filled, share * 100, human_size(static_cast<std::uint64_t>(rate)), left / 60,
-                                         left % 60);
+    const std::string line =
+        fmt::format("\r\x1b[K{} [{:=<{}}{:{}}] {:3.0f} %  {}/s  {}:{:02} left", label, "", filled, "", 24 - filled,
+                    share * 100, human_size(static_cast<std::uint64_t>(rate)), left / 60, left % 60);
     std::fputs(line.c_str(), stderr);
   };
+}
+
+std::string json_strings(const std::vector<std::string>& strings) {
+  std::string text;
+  for (const std::string& item : strings) text += (text.empty() ? "" : ", ") + json_string(item);
+  return "[" + text + "]";
 }
 
 std::string shape_text(const std::vector<std::uint64_t>& shape) {

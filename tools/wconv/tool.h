@@ -33,7 +33,8 @@ Verb add_convert(CLI::App& app, const Globals& globals);
 Verb add_verify(CLI::App& app, const Globals& globals);
 
 // An option that may be given again and again; each time takes one value.
-CLI::Option* add_list(CLI::App& verb, const std::string& name, std::vector<std::string>& values, const std::string& help);
+CLI::Option* add_list(CLI::App& verb, const std::string& name, std::vector<std::string>& values,
+                      const std::string& help);
 
 // Set by SIGINT, SIGTERM and SIGHUP to the signal's number.
 const std::atomic<int>& interrupted();
@@ -50,9 +51,12 @@ std::string human_size(std::uint64_t bytes);
 // "5,771,520"
 std::string grouped(std::uint64_t number);
 
-// stdout, buffered. Once the reader has closed the pipe (head, less) the rest is dropped quietly; another failure throws
-// Error(kIo).
+// stdout, buffered. Once the reader has closed the pipe (head, less) the rest is dropped quietly; another failure
+// throws Error(kIo).
 void print(std::string_view text);
+// Part of a JSON document: characters that could repaint a terminal are written as \u escapes, which JSON doesn't
+// demand.
+void print_json(std::string_view text);
 void flush();
 bool output_closed();  // nobody reads what is printed
 
@@ -82,6 +86,9 @@ inline std::string green(const Globals& globals, std::string_view text) {
 // A progress bar on stderr with rate and ETA, only where stderr is a terminal and neither --quiet nor --json was given;
 // otherwise empty.
 std::function<void(std::uint64_t, std::uint64_t)> progress_bar(const Globals& globals, std::string label);
+
+// A JSON list of strings.
+std::string json_strings(const std::vector<std::string>& strings);
 
 // "shape [2, 3]" as it is shown to people: "2×3"; a scalar: "scalar".
 std::string shape_text(const std::vector<std::uint64_t>& shape);

@@ -93,10 +93,11 @@ std::string summary_text(const Globals& globals, const VerifyReport& report, con
   }
   if (report.equal && within == 0) return green(globals, "equal") + ": " + what;
   if (report.equal) {
-    return green(globals, "within") + fmt::format(": {}; {} differ, within {}", what, grouped(within), thresholds_text(options));
+    return green(globals, "within") +
+           fmt::format(": {}; {} differ, within {}", what, grouped(within), thresholds_text(options));
   }
-  const auto failing = static_cast<std::size_t>(
-      std::count_if(report.tensors.begin(), report.tensors.end(), [](const TensorComparison& t) { return !t.passes(); }));
+  const auto failing = static_cast<std::size_t>(std::count_if(report.tensors.begin(), report.tensors.end(),
+                                                              [](const TensorComparison& t) { return !t.passes(); }));
   std::vector<std::string> parts;
   if (failing > 0) parts.push_back(fmt::format("{} of {}", grouped(failing), counted(total, "tensor")));
   if (!report.missing.empty()) parts.push_back(counted(report.missing.size(), "tensor") + " missing");
@@ -111,25 +112,20 @@ std::string metrics_json(const TensorComparison& tensor) {
                                  json_number(tensor.max_abs), json_number(tensor.rmse), json_number(tensor.cosine),
                                  json_number(tensor.snr_db), tensor.different_values);
   if (tensor.different_values > 0) text += fmt::format(R"(, "first_difference": {})", tensor.first_difference);
-  if (tensor.nonfinite_mismatches > 0) text += fmt::format(R"(, "nonfinite_mismatches": {})", tensor.nonfinite_mismatches);
+  if (tensor.nonfinite_mismatches > 0)
+    text += fmt::format(R"(, "nonfinite_mismatches": {})", tensor.nonfinite_mismatches);
   return text;
 }
 
 std::string tensor_json(const TensorComparison& tensor) {
   std::string text = "{\"name\": " + json_string(tensor.name);
   if (tensor.candidate_name != tensor.name) text += ", \"candidate_name\": " + json_string(tensor.candidate_name);
-  text += fmt::format(R"(, "status": "{}", "dtype": ["{}", "{}"], "shape": [{}])", tensor.status, name(tensor.dtypes[0]),
-                      name(tensor.dtypes[1]), fmt::join(tensor.shape, ", "));
+  text += fmt::format(R"(, "status": "{}", "dtype": ["{}", "{}"], "shape": [{}])", tensor.status,
+                      name(tensor.dtypes[0]), name(tensor.dtypes[1]), fmt::join(tensor.shape, ", "));
   if (tensor.candidate_shape != tensor.shape) {
     text += fmt::format(R"(, "candidate_shape": [{}])", fmt::join(tensor.candidate_shape, ", "));
   }
   return text + ", " + metrics_json(tensor) + "}";
-}
-
-std::string strings_json(const std::vector<std::string>& strings) {
-  std::string text;
-  for (const std::string& item : strings) text += (text.empty() ? "" : ", ") + json_string(item);
-  return "[" + text + "]";
 }
 
 }  // namespace
@@ -144,12 +140,12 @@ void print_report_text(const Globals& globals, const VerifyReport& report, const
 }
 
 void print_report_json(const VerifiedPaths& paths, const VerifyReport& report) {
-  print(fmt::format("{{\"schema\": 1, \"equal\": {}, \"reference\": {}, \"candidate\": {}, \"tensors\": [", report.equal,
-                    json_string(paths.reference), json_string(paths.candidate)));
-  for (std::size_t i = 0; i < report.tensors.size(); ++i) print((i ? ", " : "") + tensor_json(report.tensors[i]));
-  print(fmt::format("], \"missing\": {}, \"unexpected\": {}, \"explanations\": {}, \"worst\": {}}}\n",
-                    strings_json(report.missing), strings_json(report.unexpected), strings_json(report.explanations),
-                    report.worst.empty() ? "null" : json_string(report.worst)));
+  print_json(fmt::format("{{\"schema\": 1, \"equal\": {}, \"reference\": {}, \"candidate\": {}, \"tensors\": [",
+                         report.equal, json_string(paths.reference), json_string(paths.candidate)));
+  for (std::size_t i = 0; i < report.tensors.size(); ++i) print_json((i ? ", " : "") + tensor_json(report.tensors[i]));
+  print_json(fmt::format("], \"missing\": {}, \"unexpected\": {}, \"explanations\": {}, \"worst\": {}}}\n",
+                         json_strings(report.missing), json_strings(report.unexpected),
+                         json_strings(report.explanations), report.worst.empty() ? "null" : json_string(report.worst)));
 }
 
 void print_whole_text(const Globals& globals, const Model& model, const WholeReport& report) {
@@ -176,11 +172,12 @@ void print_whole_json(const Model& model, const WholeReport& report) {
     if (!problem.tensor.empty()) problems += "\"tensor\": " + json_string(problem.tensor) + ", ";
     problems += "\"message\": " + json_string(problem.message) + "}";
   }
-  print(fmt::format("{{\"schema\": 1, \"equal\": {}, \"reference\": {}, \"candidate\": null, \"tensors\": [], \"missing\": [], "
-                    "\"unexpected\": [], \"worst\": null, \"checked\": {{\"tensors\": {}, \"bytes\": {}, \"records\": {}, "
-                    "\"manifest\": {}}}, \"problems\": [{}]}}\n",
-                    report.problems.empty(), json_string(model.path), model.tensors.size(), report.bytes, report.records,
-                    report.manifest, problems));
+  print_json(fmt::format(
+      "{{\"schema\": 1, \"equal\": {}, \"reference\": {}, \"candidate\": null, \"tensors\": [], \"missing\": [], "
+      "\"unexpected\": [], \"worst\": null, \"checked\": {{\"tensors\": {}, \"bytes\": {}, \"records\": {}, "
+      "\"manifest\": {}}}, \"problems\": [{}]}}\n",
+      report.problems.empty(), json_string(model.path), model.tensors.size(), report.bytes, report.records,
+      report.manifest, problems));
 }
 
 }  // namespace wconv::tool
