@@ -74,6 +74,17 @@ TEST(InspectJson, IntegersAreExact) {
   EXPECT_NE(result.out.find("-9223372036854775808"), std::string::npos);
 }
 
+TEST(InspectJson, NamesSurviveTheirEscapes) {
+  const TempDir folder;
+  const std::string name = "a\x1b\x7f\xc2\x9b\xc3\xa9\xe2\x80\xae\xe2\x82\xac\xe2\x81\xa6\xf0\x9f\x98\x80";
+  const std::string path = write_safetensors(folder / "m.safetensors", {{name, DType::kF32, {1}, bytes_of({1.0f})}});
+  const RunResult result = wconv({"--json", "inspect", path});
+  EXPECT_EQ(document(result)["tensors"][0]["name"], name);
+  for (const char* hidden : {"\x1b", "\x7f", "\xc2\x9b", "\xe2\x80\xae", "\xe2\x81\xa6"}) {
+    EXPECT_EQ(result.out.find(hidden), std::string::npos);
+  }
+}
+
 TEST(InspectJson, SeveralModelsGiveOneDocumentALineInTheirOrder) {
   const TempDir folder;
   const std::vector<TensorSpec> tensors = {{"w", DType::kF32, {1}, bytes_of({1.0f})}};
