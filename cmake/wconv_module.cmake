@@ -3,12 +3,6 @@ add_library(wconv_flags INTERFACE)
 target_include_directories(wconv_flags INTERFACE ${CMAKE_CURRENT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR}/src)
 target_compile_options(wconv_flags INTERFACE -ffp-contract=off -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wconversion
                                              -Wno-sign-conversion -fno-omit-frame-pointer)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(wconv_flags INTERFACE -Wno-restrict)  # GCC bug 105651: false alarms for string + at -O3
-endif()
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(wconv_flags INTERFACE -Wno-restrict)  # GCC 12 warns of std::string's operator+ (GCC bug 105651)
-endif()
 if(WCONV_WERROR)
   target_compile_options(wconv_flags INTERFACE -Werror)
 endif()
