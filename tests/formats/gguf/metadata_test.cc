@@ -86,7 +86,7 @@ TEST(GgufMetadata, OrderIsKept) {
 void random_value(FileBuilder& file, std::mt19937& random, std::uint32_t type, int depth);
 
 void random_array(FileBuilder& file, std::mt19937& random, int depth) {
-  const std::uint32_t element = random() % (depth < 5 ? 13 : 9);
+  const auto element = static_cast<std::uint32_t>(random() % (depth < 5 ? 13 : 9));
   const std::uint64_t n = random() % 4;
   file.u32(element).u64(n);
   for (std::uint64_t i = 0; i < n; ++i) random_value(file, random, element, depth + 1);
@@ -135,7 +135,7 @@ TEST(GgufMetadata, RandomMetadataIsExact) {
     const std::uint64_t keys = random() % 12;
     file.head(0, keys);
     for (std::uint64_t i = 0; i < keys; ++i) {
-      const std::uint32_t type = random() % 13;
+      const auto type = static_cast<std::uint32_t>(random() % 13);
       random_value(file.string("key" + std::to_string(i)).u32(type), random, type, 1);
     }
     SCOPED_TRACE(round);

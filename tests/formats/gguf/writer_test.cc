@@ -128,7 +128,7 @@ TEST(GgufWriter, OnePartHasTheNameItWasGiven) {
   const Layout layout = cut(five_tensors(), 10'000);
   ASSERT_EQ(layout.files.size(), 1u);
   EXPECT_EQ(layout.files[0].name, "m.gguf");
-  EXPECT_EQ(gguf_writer().plan(five_tensors(), {.folder = true}).files.at(0).name, "model.gguf");
+  EXPECT_EQ(gguf_writer().plan(five_tensors(), {.file_name = "", .folder = true}).files.at(0).name, "model.gguf");
 }
 
 TEST(GgufWriter, TiedTensorsAreWrittenTwice) {
@@ -204,7 +204,8 @@ TEST(GgufWriterChecks, Metadata) {
 TEST(GgufWriterChecks, TooManyParts) {
   std::vector<TensorSpec> specs;
   for (int i = 0; i < 65'536; ++i) specs.push_back(numbered(std::to_string(i), {1}));
-  expect_problem(make_model(specs), "65536 parts; a split GGUF has at most 65535", {.shard_size = 1});
+  expect_problem(make_model(specs), "65536 parts; a split GGUF has at most 65535",
+                 {.file_name = "m.gguf", .shard_size = 1});
 }
 
 }  // namespace
