@@ -3,6 +3,10 @@ add_library(wconv_flags INTERFACE)
 target_include_directories(wconv_flags INTERFACE ${CMAKE_CURRENT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR}/src)
 target_compile_options(wconv_flags INTERFACE -ffp-contract=off -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wconversion
                                              -Wno-sign-conversion -fno-omit-frame-pointer)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # False alarms at -O3 about std::string's operator+ and std::vector's insert (GCC bugs 105651 and 105329).
+  target_compile_options(wconv_flags INTERFACE "$<$<CONFIG:Release>:-Wno-restrict;-Wno-stringop-overflow>")
+endif()
 if(WCONV_WERROR)
   target_compile_options(wconv_flags INTERFACE -Werror)
 endif()
