@@ -39,7 +39,8 @@ Model cast_tensors(Model model, const CastRules& rules);
 // returns warnings otherwise.
 std::vector<Finding> overflow_findings(const Model& model, OnOverflow on_overflow);
 
-// --set KEY=VALUE (the type as the key has it, else guessed; or KEY:u32=7), --set-file KEY=PATH, --unset KEY.
+// --set KEY=VALUE (the type as the key has it, a string where it is new; or KEY:u32=7, KEY:array:u32=[1, 2]),
+// --set-file KEY=PATH, --unset KEY. First unset, then set.
 struct MetadataEdits {
   std::vector<std::string> set, set_file, unset;
 };

@@ -1,3 +1,4 @@
+#include <charconv>
 #include <optional>
 
 #include "core/nearest.h"
@@ -40,7 +41,15 @@ StatedType take_type(std::string_view& key) {
   return stated;
 }
 
-void set_value(Metadata& metadata, std::string_view text) {
+bool looks_typed(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = !text.empty() && error == std::errc() && end == text.data() + text.size();
+  return is_number || text == "true" || text == "false" || text.starts_with('[');
+}
+
+void set_value(Model& model, std::string_view text) {
+  Metadata& metadata = model.metadata;
   const Assignment assignment = split_assignment("--set", text);
   std::string_view key = assignment.key;
   // A key that is there under its whole name wins over the reading as KEY:type.
@@ -50,9 +59,14 @@ void set_value(Metadata& metadata, std::string_view text) {
     stated.type = old->type;
     if (const auto* array = std::get_if<MetaArray>(&old->value)) stated.element = array->element;
   }
-  const MetaType type = stated.type.value_or(MetaType::kString);
-  metadata.set(key, stated.element ? passes::parse_array(key, *stated.element, assignment.value)
-                                   : passes::parse_value(key, type, assignment.value));
+  if (!stated.type && looks_typed(assignment.value))
+    model.findings.push_back(
+        {Severity::kNote, "set-string",
+         fmt::format("the new metadata key '{}' is a string; --set {}:TYPE={} gives it another type", printable(key),
+                     printable(key), printable(assignment.value.substr(0, 60)))});
+  metadata.set(key, stated.element
+                        ? passes::parse_array(key, *stated.element, assignment.value)
+                        : passes::parse_value(key, stated.type.value_or(MetaType::kString), assignment.value));
 }
 
 void set_from_file(Metadata& metadata, std::string_view text) {
@@ -89,7 +103,7 @@ Model edit_metadata(Model model, const MetadataEdits& edits) {
   };
   const std::string before = architecture();
   for (const std::string& key : edits.unset) unset(model.metadata, key);
-  for (const std::string& text : edits.set) set_value(model.metadata, text);
+  for (const std::string& text : edits.set) set_value(model, text);
   for (const std::string& text : edits.set_file) set_from_file(model.metadata, text);
   if (architecture() != before) model.architecture = architecture();
   return model;

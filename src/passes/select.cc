@@ -63,7 +63,8 @@ std::vector<bool> matching(const Model& model, std::string_view pattern) {
   std::vector<bool> matches(model.tensors.size());
   bool any = false;
   for (std::size_t i = 0; i < matches.size(); ++i) {
-    matches[i] = glob_match(pattern, model.tensors[i].info.name);
+    const std::string& name = model.tensors[i].info.name;
+    matches[i] = name == pattern || glob_match(pattern, name);  // names with brackets match themselves
     any = any || matches[i];
   }
   if (any) return matches;
