@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "core/nearest.h"
 #include "wconv/error.h"
 
 namespace wconv::verify_detail {
@@ -85,13 +86,13 @@ void explain_ties(const Model& reference, const KeyMap& keys, std::vector<std::s
 void explain_nearest(const Model& reference, const Model& candidate, const KeyMap& keys, const std::set<std::size_t>& tied,
                      std::vector<std::string>& out) {
   if (keys.unexpected.empty() || keys.unexpected.size() > kMaxHintNames) return;
-  std::vector<std::string> names;
+  std::vector<std::string_view> names;
   for (const std::size_t u : keys.unexpected) names.push_back(candidate.tensors[u].info.name);
   std::size_t hints = 0, tried = 0;
   for (const std::size_t m : keys.missing) {
     if (tied.contains(m)) continue;
     const std::string& name = reference.tensors[m].info.name;
-    const std::string nearest = nearest_name(name, names);
+    const std::string_view nearest = nearest_name(name, names, std::max<std::size_t>(3, name.size() / 4));
     if (!nearest.empty()) {
       out.push_back(fmt::format("'{}' is missing in the candidate; the nearest name that it has is '{}'", name, nearest));
       if (++hints == kHints) return;

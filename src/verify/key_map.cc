@@ -141,38 +141,8 @@ class Matcher {
   KeyMap map_;
 };
 
-// Levenshtein, or `limit` when it is at least that.
-std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit) {
-  if ((a.size() > b.size() ? a.size() - b.size() : b.size() - a.size()) >= limit) return limit;
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0], lowest = ++row[0];
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-      lowest = std::min(lowest, row[j + 1]);
-    }
-    if (lowest >= limit) return limit;
-  }
-  return std::min(row.back(), limit);
-}
-
 }  // namespace
 
 KeyMap match_keys(const Model& reference, const Model& candidate) { return Matcher(reference, candidate).run(); }
-
-std::string nearest_name(const std::string& name, std::span<const std::string> names) {
-  std::size_t limit = std::max<std::size_t>(3, name.size() / 4);
-  const std::string* nearest = nullptr;
-  for (const std::string& other : names) {
-    const std::size_t distance = edit_distance(name, other, limit);
-    if (distance >= limit) continue;
-    limit = distance;
-    nearest = &other;
-  }
-  return nearest ? *nearest : std::string();
-}
 
 }  // namespace wconv::verify_detail

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,8 +25,5 @@ struct KeyMap {
 
 // Pairs equal names first, then those that differ by a prefix that ends at a '.'.
 KeyMap match_keys(const Model& reference, const Model& candidate);
-
-// The name nearest to `name` by edit distance; empty when none is near.
-std::string nearest_name(const std::string& name, std::span<const std::string> names);
 
 }  // namespace wconv::verify_detail

@@ -207,7 +207,7 @@ Model model_with_records(const std::string& path, bool damaged) {
   model.files.push_back({path, file->size(), file});
   const auto add = [&](std::uint64_t offset, std::uint64_t size, std::string name, std::uint32_t wrong) {
     const std::uint32_t crc = crc32(0, std::span(bytes).subspan(offset, size));
-    model.checks.push_back({{file, offset, size}, crc ^ wrong, std::move(name)});
+    test::add_record(model, file, offset, size, crc ^ wrong, std::move(name));
     Tensor tensor;
     tensor.info = {model.checks.back().record, DType::kU8, {size}};
     tensor.data = file_tensor(file, offset, size);
@@ -246,7 +246,7 @@ TEST(Execute, ManySmallRecordsTakeNoQuadraticTime) {
   Model model;
   model.files.push_back({"a.pth", file->size(), file});
   const std::uint32_t crc = crc32(0, std::vector<std::byte>(4));
-  for (std::uint64_t i = 0; i < 100'000; ++i) model.checks.push_back({{file, 4 * i, 4}, crc, "r"});
+  for (std::uint64_t i = 0; i < 100'000; ++i) test::add_record(model, file, 4 * i, 4, crc, "r");
   const auto start = std::chrono::steady_clock::now();
   check_records(model, 2);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));  // quadratic: minutes

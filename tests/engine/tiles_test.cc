@@ -141,8 +141,8 @@ TEST(ScanTasks, CoverTheInputsOrOnlyTheRecords) {
   Model model;
   const auto file = File::from_bytes("a.pth", std::vector<std::byte>(200'000));
   model.files.push_back({"a.pth", 200'000, file});
-  model.checks.push_back({{file, 150'000, 50'000}, 0, "second"});
-  model.checks.push_back({{file, 100, 10}, 0, "first"});
+  test::add_record(model, file, 150'000, 50'000, 0, "second");
+  test::add_record(model, file, 100, 10, 0, "first");
   expect_whole(scan_tasks(model, true, kTile), 200'000);
   const auto records = scan_tasks(model, false, kTile);
   ASSERT_EQ(records.size(), 2u);

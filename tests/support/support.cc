@@ -146,6 +146,16 @@ std::string write_safetensors(const std::string& path, const std::vector<TensorS
   return path;
 }
 
+void add_record(Model& model, std::shared_ptr<const File> file, std::uint64_t offset, std::uint64_t size, std::uint32_t crc32,
+                std::string name) {
+  RecordCheck& check = model.checks.emplace_back();
+  check.range.file = std::move(file);
+  check.range.offset = offset;
+  check.range.size = size;
+  check.crc32 = crc32;
+  check.record = std::move(name);
+}
+
 std::vector<std::byte> read_all(const Tensor& tensor) {
   std::vector<std::byte> bytes(tensor.data->size_bytes());
   if (!bytes.empty()) tensor.data->read(0, bytes);

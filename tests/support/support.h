@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -80,6 +81,10 @@ std::vector<std::byte> safetensors_bytes(const std::vector<TensorSpec>& tensors,
 // Writes them and returns the path.
 std::string write_safetensors(const std::string& path, const std::vector<TensorSpec>& tensors,
                               const TextMetadata& metadata = {});
+
+// Adds a record with a CRC-32 to model.checks.
+void add_record(Model& model, std::shared_ptr<const File> file, std::uint64_t offset, std::uint64_t size, std::uint32_t crc32,
+                std::string name);
 
 // All the bytes of a tensor.
 std::vector<std::byte> read_all(const Tensor& tensor);
