@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Times wconv against cp, cat and (with --python) torch, and prints the ratios as a table.
+
+usage: tests/bench/bench.py [--wconv build/release/wconv] [--folder FOLDER] [--gib N] [--rounds N] [--python PYTHON]
+
+FOLDER (default: build/bench) needs room for five files of N GiB (default 2). PYTHON is one with torch and safetensors.
+Each row runs A and B in turn, `rounds` times; the ratio is the median of the rounds' ratios. Files are in the page cache
+when they are read; both sides end with the output synced to disk. Peak RSS is that of wconv alone.
+"""
+import argparse
+import json
+import multiprocessing
+import os
+import pathlib
+import random
+import shutil
+import statistics
+import struct
+import subprocess
+import sys
+import time
+
+
+def run(command, allowed=(0,)):
+    """Seconds and peak RSS in MiB."""
+    start = time.perf_counter()
+    process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    error = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in allowed:
+        sys.exit(f"{command}: exit {process.returncode}: {error.decode(errors='replace')}")
+    return time.perf_counter() - start, usage.ru_maxrss / 1024
+
+
+def write_safetensors(path, dtype, tensors, bytes_each, shape):
+    """Random weights in [-2, 2); the blocks repeat, which no step here can profit from."""
+    generator = random.Random(1)
+    values = 1 << 20
+    if dtype == "F32":
+        block = struct.pack(f"<{values}f", *(generator.uniform(-2, 2) for _ in range(values)))
+    else:  # the upper halves of F32
+        block = b"".join(struct.pack("<f", generator.uniform(-2, 2))[2:] for _ in range(values))
+    header = {f"model.layers.{i}.weight": {"dtype": dtype, "shape": shape, "data_offsets": [i * bytes_each, (i + 1) * bytes_each]}
+              for i in range(tensors)}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for _ in range(tensors * bytes_each // len(block)):
+            file.write(block)
+        os.fsync(file.fileno())
+
+
+def write_many_tensors(path, count):
+    header = {f"model.layers.{i // 10}.block.{i % 10}.weight": {"dtype": "F32", "shape": [1], "data_offsets": [4 * i, 4 * i + 4]}
+              for i in range(count)}
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + bytes(4 * count))
+
+
+def write_inputs(folder, size):
+    each = 32 << 20
+    write_safetensors(folder / "f32.safetensors", "F32", size // each, each, [4096, 2048])
+    write_safetensors(folder / "bf16.safetensors", "BF16", size // each, each, [4096, 4096])
+    write_many_tensors(folder / "many.safetensors", 100_000)
+
+
+class Bench:
+    def __init__(self, arguments):
+        self.wconv = os.path.abspath(arguments.wconv)
+        self.folder = pathlib.Path(arguments.folder)
+        self.rounds = arguments.rounds
+        self.python = arguments.python
+
+    def clear(self):
+        for path in self.folder.glob("out*"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        os.sync()
+
+    def row(self, what, ours, theirs, target="", peer="cp"):
+        ratios, times, memory = [], [], []
+        for _ in range(self.rounds):
+            self.clear()
+            their_time, _ = run(theirs)
+            self.clear()
+            our_time, rss = run(ours)
+            ratios.append(our_time / their_time)
+            times.append(our_time)
+            memory.append(rss)
+        self.clear()
+        print(f"| {what} | {peer} | {statistics.median(ratios):.2f} | {target} | {statistics.median(times):.2f} | {max(memory):.0f} |",
+              flush=True)
+
+    def copy(self, source):
+        return ["sh", "-c", 'cp "$1" "$2" && sync "$2"', "sh", self.folder / source, self.folder / "out.copy"]
+
+    def convert(self, source, target, *options):
+        return [self.wconv, "convert", self.folder / source, "-o", self.folder / target, *options]
+
+    def header(self):
+        print("| wconv | against | ratio | at most | seconds | peak RSS, MiB |\n| --- | --- | --- | --- | --- | --- |")
+
+    def conversions(self):
+        for source, target in [("f32.safetensors", "out.safetensors"), ("f32.safetensors", "out.gguf"),
+                               ("f32.safetensors", "out.pth"), ("f32.pth", "out.safetensors")]:
+            name = f"{source.split('.')[1]} → {target.split('.')[1]}"
+            self.row(f"{name}, --no-manifest", self.convert(source, target, "--no-manifest"), self.copy(source), "1.15")
+            self.row(f"{name}, all digests", self.convert(source, target), self.copy(source), "1.4")
+        self.row("BF16 → F16, --no-manifest", self.convert("bf16.safetensors", "out.safetensors", "--no-manifest", "--dtype", "f16"),
+                 self.copy("bf16.safetensors"), "1.3")
+        self.row("F32 → BF16, --no-manifest", self.convert("f32.safetensors", "out.safetensors", "--no-manifest", "--dtype", "bf16"),
+                 self.copy("f32.safetensors"), "1.5")
+
+    def reading(self):
+        a, b = self.folder / "f32.safetensors", self.folder / "f32.pth"
+        self.row("verify, two files", [self.wconv, "verify", a, b], ["cat", a, b], "2", "cat")
+        for source in ["f32.safetensors", "f32.pth"]:
+            inspect = [self.wconv, "inspect", self.folder / source]
+            gap = statistics.median(run(inspect)[0] for _ in range(9)) - statistics.median(
+                run([self.wconv, "--version"])[0] for _ in range(9))
+            print(f"| inspect {source} | wconv --version | +{1000 * gap:.1f} ms | +20 ms | | |")
+        seconds, rss = run([self.wconv, "inspect", self.folder / "many.safetensors"])
+        print(f"| inspect of 100,000 tensors | | | 1 s, 50 MiB | {seconds:.2f} | {rss:.0f} |", flush=True)
+
+    def python_way(self):
+        code = ("import sys, torch; from safetensors.torch import save_file; "
+                "save_file(torch.load(sys.argv[1], weights_only=True), sys.argv[2])")
+        ours = self.convert("f32.pth", "out.safetensors", "--no-manifest")
+        theirs = [self.python, "-c", code, self.folder / "f32.pth", self.folder / "out.peer"]
+        self.row("pth → safetensors, --no-manifest", ours, theirs, "", "torch.load + save_file")
+        self.clear()
+        print(f"\npeak RSS of torch.load + save_file: {run(theirs)[1]:.0f} MiB")
+        self.clear()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--wconv", default="build/release/wconv")
+    parser.add_argument("--folder", default="build/bench")
+    parser.add_argument("--gib", type=float, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--python")
+    arguments = parser.parse_args()
+    bench = Bench(arguments)
+    bench.folder.mkdir(parents=True, exist_ok=True)
+    # In a process of its own: a child begins with its parent's peak RSS, and this one is to stay small.
+    maker = multiprocessing.Process(target=write_inputs, args=(bench.folder, int(arguments.gib * (1 << 30))))
+    maker.start()
+    maker.join()
+    run(bench.convert("f32.safetensors", "f32.pth", "--no-manifest", "--force"))
+    run(["cat", *bench.folder.glob("*.*")])
+    bench.header()
+    bench.conversions()
+    bench.reading()
+    if arguments.python:
+        bench.python_way()
+
+
+main()
