@@ -1,203 +1,116 @@
 #include "formats/safetensors/header_parser.h"
 
 #include <algorithm>
-#include <iterator>
-#include <nlohmann/json.hpp>
-#include <optional>
+#include <array>
 
+#include "formats/safetensors/json_scanner.h"
 #include "wconv/byte_reader.h"
 #include "wconv/error.h"
 
 namespace wconv::safetensors {
 namespace {
 
-constexpr std::size_t kMaxDepth = 128;  // of values in fields that we ignore; serde_json's limit
-constexpr std::size_t kMaxRank = 64;    // torch and numpy have no more dimensions; a header could claim millions
+// Limits of our own: a hostile header could hold millions of each.
+constexpr std::size_t kMaxRank = 64;  // torch and numpy have no more dimensions
+constexpr std::size_t kMaxMetadata = 65'536;
+constexpr std::size_t kMaxName = 65'536;  // bytes
 
-// One pass over the header's bytes in chunks.
-class HeaderText {
+constexpr std::array<std::string_view, 3> kFields = {"dtype", "shape", "data_offsets"};
+
+class HeaderParser {
  public:
-  HeaderText(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end)
-      : file_(std::move(file)), position_(begin), end_(end) {}
+  HeaderParser(const std::shared_ptr<const File>& file, std::uint64_t begin, std::uint64_t end, Header& header)
+      : json_(file, begin, end), header_(header) {}
 
-  std::uint64_t position() const { return position_; }
-  std::uint64_t end() const { return end_; }
-  char current() {
-    if (position_ >= chunk_end_) {
-      chunk_.resize(std::min<std::uint64_t>(64 * 1024, end_ - position_));
-      file_->read(position_, chunk_);
-      chunk_end_ = position_ + chunk_.size();
-    }
-    const char c = static_cast<char>(chunk_[chunk_.size() - (chunk_end_ - position_)]);
-    // nlohmann's lexer takes a NUL for the end of the text and would ignore what follows.
-    if (c == '\0') fail_at(position_, ErrorCode::kCorrupt, "the JSON header holds a NUL byte");
-    return c;
-  }
-  void advance() { ++position_; }
-
- private:
-  std::shared_ptr<const File> file_;
-  std::uint64_t position_, end_, chunk_end_ = 0;
-  std::vector<std::byte> chunk_;
-};
-
-struct HeaderIterator {
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = char;
-  HeaderText* text = nullptr;  // null: the end
-  char operator*() const { return text->current(); }
-  HeaderIterator& operator++() {
-    text->advance();
-    return *this;
-  }
-  HeaderIterator operator++(int) { return ++*this; }
-  bool operator==(const HeaderIterator& other) const { return done() == other.done(); }
-  bool operator!=(const HeaderIterator& other) const { return !(*this == other); }
-  bool done() const { return !text || text->position() >= text->end(); }
-};
-
-// Receives JSON events. Levels: 0 before {, 1 among the tensor names, 2 inside a tensor or __metadata__, 3 inside shape
-// or data_offsets; deeper or in an unknown field: ignored.
-class Events {
- public:
-  using string_t = std::string;
-  Events(Header& header, const HeaderText& text) : header_(header), text_(text) {}
-
-  bool null() {
-    if (level_ == 1 && in_metadata_) return in_metadata_ = false, true;
-    return scalar("null");
-  }
-  bool boolean(bool) { return scalar("a boolean"); }
-  bool number_integer(std::int64_t) { return scalar("a negative number"); }
-  bool number_float(double, const std::string&) { return scalar("a number that is no 64-bit integer"); }
-  bool binary(std::vector<std::uint8_t>&) { return scalar("binary"); }
-
-  bool number_unsigned(std::uint64_t number) {
-    if (ignoring()) return true;
-    if (level_ != 3) return scalar("a number");
-    auto& list = field_ == "shape" ? entry_.info.shape : offsets_;
-    if (list.size() == kMaxRank) refuse("tensor '{}' field '{}' holds more than {} numbers", name_, field_, kMaxRank);
-    list.push_back(number);
-    return true;
-  }
-
-  bool string(std::string& value) {
-    if (ignoring()) return true;
-    if (level_ == 2 && in_metadata_) return header_.metadata.emplace_back(field_, std::move(value)), true;
-    if (level_ != 2 || field_ != "dtype") return scalar("a string");
-    const auto dtype = dtype_from_safetensors(value);
-    if (!dtype) refuse("tensor '{}' has the dtype '{}', which safetensors does not define", name_, value);
-    entry_.info.dtype = *dtype;
-    return true;
-  }
-
-  bool key(std::string& value) {
-    if (ignoring()) return true;
-    if (level_ == 1) {
-      in_metadata_ = value == "__metadata__";
-      if (in_metadata_ && std::exchange(had_metadata_, true)) refuse("duplicate key '__metadata__'");
-      name_ = std::move(value);
-      return true;
-    }
-    field_ = std::move(value);
-    if (in_metadata_ || !known_field()) return true;
-    if (std::find(fields_.begin(), fields_.end(), field_) != fields_.end()) {
-      refuse("tensor '{}' has a duplicate field '{}'", name_, field_);
-    }
-    fields_.push_back(field_);
-    return true;
-  }
-
-  bool start_object(std::size_t) {
-    if (ignoring() || (level_ == 2 && !in_metadata_ && !known_field())) return ignore_deeper();
-    if (level_ >= 2) scalar("an object");
-    if (++level_ == 2 && !in_metadata_) {
-      entry_ = Entry{};
-      entry_.info.name = name_;
-      fields_.clear();
-      offsets_.clear();
-    }
-    return true;
-  }
-
-  bool end_object() {
-    if (ignoring()) return --ignored_, true;
-    if (level_ == 2 && !in_metadata_) finish_entry();
-    if (level_ == 2) in_metadata_ = false;
-    --level_;
-    return true;
-  }
-
-  bool start_array(std::size_t) {
-    if (ignoring() || (level_ == 2 && !in_metadata_ && !known_field())) return ignore_deeper();
-    if (level_ != 2 || in_metadata_ || field_ == "dtype") scalar("an array");
-    level_ = 3;
-    return true;
-  }
-
-  bool end_array() {
-    if (ignoring()) return --ignored_, true;
-    level_ = 2;
-    return true;
-  }
-
-  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& error) {
-    std::string_view why = error.what();
-    if (const auto colon = why.find("; last read"); colon != std::string_view::npos) why = why.substr(0, colon);
-    if (const auto bracket = why.find("] "); bracket != std::string_view::npos) why = why.substr(bracket + 2);
-    refuse("the header is not JSON: {}", why);
+  void parse() {
+    json_.object([&](std::string name) {
+      if (name.size() > kMaxName) refuse("a name of {} bytes; {} are allowed", name.size(), kMaxName);
+      if (name == "__metadata__") {
+        metadata();
+      } else {
+        tensor(std::move(name));
+      }
+    });
+    json_.end();
   }
 
  private:
   template <typename... Args>
   [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
-    fail_at(text_.position(), ErrorCode::kCorrupt, format, std::forward<Args>(args)...);
+    fail_at(json_.position(), ErrorCode::kCorrupt, format, std::forward<Args>(args)...);
   }
 
-  bool ignoring() const { return ignored_ > 0; }
-  bool ignore_deeper() {
-    if (++ignored_ > kMaxDepth) refuse("the header nests more than {} levels", kMaxDepth);
-    return true;
-  }
-  bool known_field() const { return field_ == "dtype" || field_ == "shape" || field_ == "data_offsets"; }
-
-  // A scalar (or a container) where it must not be.
-  bool scalar(std::string_view what) const {
-    if (ignoring()) return true;
-    if (level_ == 0) refuse("the header is {}, not an object", what);
-    if (in_metadata_ && level_ == 1) refuse("'__metadata__' is {}; only an object of strings is allowed", what);
-    if (in_metadata_) refuse("'__metadata__' key '{}' is {}; only strings are allowed", field_, what);
-    if (level_ == 1) refuse("tensor '{}' is {}, not an object", name_, what);
-    if (level_ == 2 && !known_field()) return true;
-    const std::string_view allowed = field_ == "dtype" ? "a string" : "an array of integers from 0 to 2^64-1";
-    refuse("tensor '{}' field '{}' holds {}; only {} is allowed", name_, field_, what, allowed);
+  void metadata() {
+    if (std::exchange(had_metadata_, true)) refuse("duplicate key '__metadata__'");
+    if (json_.take_null()) return;
+    if (json_.next() != '{') refuse("'__metadata__' is {}; only an object of strings is allowed", json_.kind());
+    json_.object([&](std::string key) {
+      if (json_.next() != '"') refuse("'__metadata__' key '{}' is {}; only strings are allowed", key, json_.kind());
+      if (header_.metadata.size() == kMaxMetadata) refuse("'__metadata__' has more than {} keys", kMaxMetadata);
+      header_.metadata.emplace_back(std::move(key), json_.string());
+    });
   }
 
-  void finish_entry() {
-    for (const std::string_view field : {"dtype", "shape", "data_offsets"}) {
-      if (std::find(fields_.begin(), fields_.end(), field) == fields_.end()) {
-        refuse("tensor '{}' has no field '{}'", name_, field);
+  void tensor(std::string name) {
+    if (json_.next() != '{') refuse("tensor '{}' is {}, not an object", name, json_.kind());
+    Entry entry;
+    entry.info.name = std::move(name);
+    std::array<bool, kFields.size()> seen{};
+    json_.object([&](const std::string& field) {
+      const auto known = std::find(kFields.begin(), kFields.end(), field);
+      if (known == kFields.end()) return json_.skip_value();
+      if (std::exchange(seen[static_cast<std::size_t>(known - kFields.begin())], true)) {
+        refuse("tensor '{}' has a duplicate field '{}'", entry.info.name, field);
       }
+      take_field(entry, field);
+    });
+    for (std::size_t f = 0; f < kFields.size(); ++f) {
+      if (!seen[f]) refuse("tensor '{}' has no field '{}'", entry.info.name, kFields[f]);
     }
-    if (offsets_.size() != 2) refuse("tensor '{}' has {} data_offsets, not 2", name_, offsets_.size());
-    entry_.begin = offsets_[0];
-    entry_.end = offsets_[1];
-    entry_.info.shape.shrink_to_fit();
-    header_.entries.push_back(std::move(entry_));
+    header_.entries.push_back(std::move(entry));
   }
 
+  void take_field(Entry& entry, const std::string& field) {
+    if (field == "dtype") return take_dtype(entry);
+    const std::vector<std::uint64_t> numbers = take_numbers(entry.info.name, field);
+    if (field == "shape") {
+      entry.info.shape.assign(numbers.begin(), numbers.end());
+      return;
+    }
+    if (numbers.size() != 2) refuse("tensor '{}' has {} data_offsets, not 2", entry.info.name, numbers.size());
+    entry.begin = numbers[0];
+    entry.end = numbers[1];
+  }
+
+  void take_dtype(Entry& entry) {
+    if (json_.next() != '"') {
+      refuse("tensor '{}' field 'dtype' holds {}; only a string is allowed", entry.info.name, json_.kind());
+    }
+    const std::string text = json_.string();
+    const auto dtype = dtype_from_safetensors(text);
+    if (!dtype) refuse("tensor '{}' has the dtype '{}', which safetensors does not define", entry.info.name, text);
+    entry.info.dtype = *dtype;
+  }
+
+  std::vector<std::uint64_t> take_numbers(const std::string& name, const std::string& field) {
+    constexpr std::string_view kAllowed = "only an array of integers from 0 to 2^64-1 is allowed";
+    if (json_.next() != '[') refuse("tensor '{}' field '{}' holds {}; {}", name, field, json_.kind(), kAllowed);
+    std::vector<std::uint64_t> numbers;
+    std::string text;
+    json_.array([&] {
+      if (numbers.size() == kMaxRank) refuse("tensor '{}' field '{}' holds more than {} numbers", name, field, kMaxRank);
+      const std::string_view kind = json_.kind();
+      if (kind != "a number") refuse("tensor '{}' field '{}' holds {}; {}", name, field, kind, kAllowed);
+      if (!json_.unsigned_integer(numbers.emplace_back(), text)) {
+        refuse("tensor '{}' field '{}' holds {}; {}", name, field, text, kAllowed);
+      }
+    });
+    return numbers;
+  }
+
+  JsonScanner json_;
   Header& header_;
-  const HeaderText& text_;
-  int level_ = 0;
-  std::size_t ignored_ = 0;  // depth below a field that nobody asked for
-  bool in_metadata_ = false, had_metadata_ = false;
-  std::string name_, field_;
-  std::vector<std::string> fields_;  // of the tensor, without those that nobody asked for
-  std::vector<std::uint64_t> offsets_;
-  Entry entry_;
+  bool had_metadata_ = false;
 };
 
 template <typename List, typename Key>
@@ -230,9 +143,7 @@ Header parse_header(const std::shared_ptr<const File>& file) {
   Header header;
   header.data_begin = 8 + size;
   if (size == 0 || reader.u8("header") != '{') fail_at(8, ErrorCode::kCorrupt, "the header does not begin with '{{'");
-  HeaderText text(file, 8, 8 + size);
-  Events events(header, text);
-  nlohmann::json::sax_parse(HeaderIterator{&text}, HeaderIterator{}, &events);
+  HeaderParser(file, 8, header.data_begin, header).parse();
   refuse_duplicates(header.entries, [](const Entry& entry) -> const std::string& { return entry.info.name; }, "tensor");
   refuse_duplicates(header.metadata, [](const auto& entry) -> const std::string& { return entry.first; },
                     "__metadata__ key");

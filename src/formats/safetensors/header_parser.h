@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,7 +21,7 @@ struct Entry {
 };
 
 struct Header {
-  std::vector<Entry> entries;                                  // in the header's order; names are unique
+  std::deque<Entry> entries;  // in the header's order; names are unique. A deque can be consumed and never copies itself
   std::vector<std::pair<std::string, std::string>> metadata;   // in the header's order; keys are unique
   std::uint64_t data_begin = 0;                                // file offset of the first data byte
 };

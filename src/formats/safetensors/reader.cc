@@ -15,9 +15,8 @@ using safetensors::Header;
 // Sorts the entries by position.
 void check_ranges(Header& header, std::uint64_t file_bytes) {
   auto& entries = header.entries;
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
-  });
+  const auto before = [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); };
+  if (!std::is_sorted(entries.begin(), entries.end(), before)) std::stable_sort(entries.begin(), entries.end(), before);
   std::uint64_t expected = 0;
   for (const Entry& entry : entries) {
     const auto refuse = [&](std::string message) {
@@ -72,7 +71,8 @@ class Reader final : public FormatReader {
     model.files.push_back({file->path(), file->size(), file});
     model.metadata = metadata_from_text(header.metadata);
     model.tensors.reserve(header.entries.size());
-    for (Entry& entry : header.entries) {
+    for (; !header.entries.empty(); header.entries.pop_front()) {
+      Entry& entry = header.entries.front();
       Tensor tensor;
       tensor.data = file_tensor(file, header.data_begin + entry.begin, entry.end - entry.begin);
       tensor.info = std::move(entry.info);
