@@ -64,8 +64,8 @@ struct Header {
   bool big_endian = false;
   Metadata metadata;
   std::vector<std::uint64_t> key_positions;  // byte offset of each entry of `metadata`
-  std::deque<TensorEntry> tensors;  // a deque gives its memory back while it is emptied
-  std::uint64_t data_begin = 0;  // byte offset in the file
+  std::deque<TensorEntry> tensors;           // a deque gives its memory back while it is emptied
+  std::uint64_t data_begin = 0;              // byte offset in the file
   std::vector<Finding> findings;
   // Byte offset of the entry with this key, which is there.
   std::uint64_t position_of(std::string_view key) const;
