@@ -41,7 +41,8 @@ std::shared_ptr<const File> File::from_descriptor(std::string path, int descript
 }
 
 std::shared_ptr<const File> File::open(const std::string& path) {
-  if (path.find('\0') != std::string::npos) throw Error(ErrorCode::kUsage, "a path cannot hold a NUL byte").in_file(path);
+  if (path.find('\0') != std::string::npos)
+    throw Error(ErrorCode::kUsage, "a path cannot hold a NUL byte").in_file(path);
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0) {
     const int error = errno;
@@ -101,8 +102,8 @@ void File::check_unchanged() const {
   if (descriptor_ < 0) return;
   const struct stat status = status_of(descriptor_, path_);
   if (static_cast<std::uint64_t>(status.st_size) != size_ || nanoseconds(status.st_mtim) != mtime_ns_) {
-    throw Error(ErrorCode::kIo, fmt::format("was changed during the run ({} bytes at the start, {} now)", size_,
-                                            status.st_size))
+    throw Error(ErrorCode::kIo,
+                fmt::format("was changed during the run ({} bytes at the start, {} now)", size_, status.st_size))
         .in_file(path_);
   }
 }

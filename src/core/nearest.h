@@ -9,7 +9,8 @@
 
 namespace wconv {
 
-// The name with the fewest edits to `text` (insertions, deletions, changes), fewer than `limit`; empty when there is none.
+// The name with the fewest edits to `text` (insertions, deletions, changes), fewer than `limit`; empty when there is
+// none.
 std::string_view nearest_name(std::string_view text, const std::vector<std::string_view>& names,
                               std::size_t limit = std::numeric_limits<std::size_t>::max());
 

@@ -59,22 +59,28 @@ class TensorDigests {
 struct OpenFile {
   const OutputFile* plan = nullptr;
   int descriptor = -1;
-  std::unique_ptr<OrderedHasher> order;                         // with hashing or CRC slots
+  std::unique_ptr<OrderedHasher> order;                               // with hashing or CRC slots
   std::unordered_map<std::size_t, std::unique_ptr<PartialCrc>> crcs;  // by piece
 };
 
 class Run {
  public:
   Run(const Model& model, const Layout& layout, Output& output, const EngineOptions& options)
-      : model_(model), layout_(layout), options_(options), budget_(plan_budget(layout, options)),
-        pool_(budget_.buffers, budget_.tile_bytes), inputs_(input_files(model)), records_(model.checks) {
+      : model_(model),
+        layout_(layout),
+        options_(options),
+        budget_(plan_budget(layout, options)),
+        pool_(budget_.buffers, budget_.tile_bytes),
+        inputs_(input_files(model)),
+        records_(model.checks) {
     tasks_ = interleave(output_tasks(model, layout, options.hash, budget_.tile_bytes),
                         scan_tasks(model, options.hash, budget_.tile_bytes));
     for (const OutputFile& file : layout.files) {
       total_bytes_ += file.size;
       open(file, output.create(file.name, file.size));
     }
-    for (std::size_t i = 0; i < inputs_.size(); ++i) input_hashes_.push_back(std::make_unique<OrderedHasher>(options.hash));
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      input_hashes_.push_back(std::make_unique<OrderedHasher>(options.hash));
   }
 
   EngineResult run() {
@@ -104,7 +110,8 @@ class Run {
     const std::size_t index = files_.size();
     if (options_.hash || slots) {
       file.order = std::make_unique<OrderedHasher>(
-          options_.hash, [this, index](std::uint64_t begin, std::span<std::byte> bytes) { fill_slots(index, begin, bytes); });
+          options_.hash,
+          [this, index](std::uint64_t begin, std::span<std::byte> bytes) { fill_slots(index, begin, bytes); });
     }
     files_.push_back(std::move(file));
   }
@@ -211,8 +218,8 @@ class Run {
     OpenFile& file = files_[task.file];
     const Piece& piece = file.plan->pieces[task.piece];
     const auto* tensor = std::get_if<TensorPiece>(&piece.content);
-    const FileRange range = tensor ? *model_.tensors[tensor->tensor].data->file_range()
-                                   : std::get<FilePiece>(piece.content).range;
+    const FileRange range =
+        tensor ? *model_.tensors[tensor->tensor].data->file_range() : std::get<FilePiece>(piece.content).range;
     off_t from = static_cast<off_t>(range.offset + (task.begin - piece.offset)), to = static_cast<off_t>(task.begin);
     std::uint64_t left = task.end - task.begin;
     while (left > 0 && !no_kernel_copy_.load(std::memory_order_relaxed)) {

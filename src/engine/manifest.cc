@@ -39,22 +39,26 @@ std::string file_list(const std::vector<FileRecord>& files, const std::string& m
 
 std::string transform_text(const Transform& transform) {
   std::string text = fmt::format("{{\"op\": {}", json_string(transform.op));
-  for (const auto& [key, value] : transform.parameters) text += fmt::format(", {}: {}", json_string(key), json_string(value));
+  for (const auto& [key, value] : transform.parameters)
+    text += fmt::format(", {}: {}", json_string(key), json_string(value));
   return text + "}";
 }
 
 std::string tensor_text(const Tensor& tensor, const TensorRecord& record, const std::string& model_path) {
-  std::string text = fmt::format(R"({{"name": {}, "dtype": "{}", "shape": [{}], "sha256": "{}")",
-                                 json_string(tensor.info.name), name(tensor.info.dtype),
-                                 fmt::join(tensor.info.shape, ", "), record.sha256);
+  std::string text =
+      fmt::format(R"({{"name": {}, "dtype": "{}", "shape": [{}], "sha256": "{}")", json_string(tensor.info.name),
+                  name(tensor.info.dtype), fmt::join(tensor.info.shape, ", "), record.sha256);
   const std::string& source_name = tensor.source_name.empty() ? tensor.info.name : tensor.source_name;
-  text += fmt::format(R"(, "source": {{"name": {}, "dtype": "{}")", json_string(source_name), name(tensor.source_dtype));
+  text +=
+      fmt::format(R"(, "source": {{"name": {}, "dtype": "{}")", json_string(source_name), name(tensor.source_dtype));
   if (tensor.source_file) text += ", \"file\": " + json_string(relative_name(tensor.source_file->path(), model_path));
   text += "}, \"transforms\": [";
-  for (std::size_t i = 0; i < tensor.transforms.size(); ++i) text += (i ? ", " : "") + transform_text(tensor.transforms[i]);
+  for (std::size_t i = 0; i < tensor.transforms.size(); ++i)
+    text += (i ? ", " : "") + transform_text(tensor.transforms[i]);
   text += "]";
   if (record.overflow.elements > 0) {
-    text += fmt::format(R"(, "overflow": {{"elements": {}, "first": {}}})", record.overflow.elements, record.overflow.first);
+    text += fmt::format(R"(, "overflow": {{"elements": {}, "first": {}}})", record.overflow.elements,
+                        record.overflow.first);
   }
   return text + "}";
 }
@@ -128,15 +132,17 @@ std::string manifest_name(std::string_view output_name, bool folder) {
 }
 
 std::string manifest_text(const ManifestInfo& info, const Model& model, const EngineResult& result) {
-  std::string text = fmt::format("{{\n  \"schema\": 1,\n  \"wconv\": \"{}\",\n  \"command\": \"{}\",\n  \"format\": \"{}\",\n",
-                                 info.version, info.verb, info.format);
+  std::string text =
+      fmt::format("{{\n  \"schema\": 1,\n  \"wconv\": \"{}\",\n  \"command\": \"{}\",\n  \"format\": \"{}\",\n",
+                  info.version, info.verb, info.format);
   text += "  \"options\": {";
   for (std::size_t i = 0; i < info.options.size(); ++i) {
     text += fmt::format("{}{}: {}", i ? ", " : "", json_string(info.options[i].first), info.options[i].second);
   }
   text += "},\n";
   const std::string license = provenance(model, "license", {"general.license", "license"});
-  const std::string base = provenance(model, "base_model", {"general.base_model.0.repo_url", "general.base_model.0.name", "base_model"});
+  const std::string base =
+      provenance(model, "base_model", {"general.base_model.0.repo_url", "general.base_model.0.name", "base_model"});
   if (!license.empty()) text += "  \"license\": " + json_string(license) + ",\n";
   if (!base.empty()) text += "  \"base_model\": " + json_string(base) + ",\n";
   text += "  \"inputs\": " + file_list(result.inputs, model.path) + ",\n";

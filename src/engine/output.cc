@@ -46,7 +46,8 @@ bool is_folder(const std::string& path) {
 std::vector<fs::directory_entry> entries_of(const std::string& folder) {
   std::error_code error;
   std::vector<fs::directory_entry> entries;
-  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
     entries.push_back(*entry);
   }
   if (error) fail_errno(folder, "list it", error.value());
@@ -67,7 +68,8 @@ int open_locked(const std::string& path, bool folder, const std::string& output)
       if (error != EWOULDBLOCK) fail_errno(output, "lock its temporary", error);
       throw Error(ErrorCode::kBusy, "another run is writing this output; try again when it has ended").in_file(output);
     }
-    struct stat opened {}, named {};
+    struct stat opened {
+    }, named{};
     const bool same = ::fstat(descriptor, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 &&
                       opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
     if (same && !folder && (!S_ISREG(opened.st_mode) || opened.st_nlink > 1)) {
@@ -99,14 +101,16 @@ void check_replaceable_folder(const std::string& path, bool force) {
     weights = weights || extension == ".safetensors" || extension == ".bin" || extension == ".gguf" ||
               extension == ".onnx" || entry.path().filename() == "wconv.json";
     if (is_folder(entry.path().string())) {
-      fail(ErrorCode::kUsage, "{}: exists and holds the folder {}; wconv replaces only folders that hold a model's files",
-           path, entry.path().filename().string());
+      fail(ErrorCode::kUsage,
+           "{}: exists and holds the folder {}; wconv replaces only folders that hold a model's files", path,
+           entry.path().filename().string());
     }
   }
   if (empty) return;
   if (!force) fail(ErrorCode::kUsage, "{}: exists; --force replaces it", path);
   if (!weights) {
-    fail(ErrorCode::kUsage, "{}: exists and holds no weights; wconv replaces only folders that hold a model's files", path);
+    fail(ErrorCode::kUsage, "{}: exists and holds no weights; wconv replaces only folders that hold a model's files",
+         path);
   }
 }
 
@@ -139,7 +143,8 @@ void allocate(int descriptor, std::uint64_t size, const std::string& path) {
   do {
     result = ::fallocate(descriptor, 0, 0, static_cast<off_t>(size));
   } while (result != 0 && errno == EINTR);
-  if (result != 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) result = ::ftruncate(descriptor, static_cast<off_t>(size));
+  if (result != 0 && (errno == EOPNOTSUPP || errno == ENOSYS))
+    result = ::ftruncate(descriptor, static_cast<off_t>(size));
   if (result == 0) return;
   const int error = errno;
   struct statvfs disk {};

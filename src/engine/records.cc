@@ -26,9 +26,8 @@ std::uint32_t PartialCrc::value() {
 RecordCrcs::RecordCrcs(std::span<const RecordCheck> checks) : checks_(checks), crcs_(checks.size()) {
   for (std::size_t c = 0; c < checks.size(); ++c) by_file_[checks[c].range.file.get()].push_back(c);
   for (auto& [file, list] : by_file_) {
-    std::stable_sort(list.begin(), list.end(), [&](std::size_t a, std::size_t b) {
-      return checks[a].range.offset < checks[b].range.offset;
-    });
+    std::stable_sort(list.begin(), list.end(),
+                     [&](std::size_t a, std::size_t b) { return checks[a].range.offset < checks[b].range.offset; });
   }
 }
 
@@ -51,8 +50,9 @@ void RecordCrcs::require_sound() {
     const RecordCheck& check = checks_[c];
     const std::uint32_t crc = crcs_[c].value();
     if (crc == check.crc32) continue;
-    throw Error(ErrorCode::kCorrupt, fmt::format("record '{}' is damaged: its CRC-32 is {:08x}, the archive says {:08x}",
-                                                 check.record, crc, check.crc32))
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("record '{}' is damaged: its CRC-32 is {:08x}, the archive says {:08x}", check.record, crc,
+                            check.crc32))
         .in_file(check.range.file->path())
         .at(check.range.offset);
   }

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kMiB = 1024 * 1024;
 constexpr std::uint64_t kDefaultBudget = 96 * kMiB;  // all tile buffers together
 constexpr std::uint64_t kMaxTile = 4 * kMiB, kMinTile = 64 * 1024;
-constexpr std::uint64_t kProgramMemory = 24 * kMiB;   // code, libraries, stacks, metadata of a usual model
+constexpr std::uint64_t kProgramMemory = 24 * kMiB;  // code, libraries, stacks, metadata of a usual model
 constexpr std::uint64_t kKernelCopyMin = kMiB, kKernelCopyTile = 32 * kMiB;
 
 std::uint64_t piece_size(const Piece& piece) {
@@ -47,7 +47,7 @@ class FileCutter {
         fail(ErrorCode::kInternal, "piece {} of {} overlaps another or leaves the file", p, file_.name);
       }
       while (piece.offset - begin_ > tile_) close(begin_ + tile_, p);  // a gap
-      if (slot && end - begin_ > tile_) close(piece.offset, p);  // a slot is never cut in two
+      if (slot && end - begin_ > tile_) close(piece.offset, p);        // a slot is never cut in two
       if (kernel_copyable(piece, size)) {
         close(piece.offset, p);
         emit_kernel_copies(p, piece.offset, end);
@@ -85,7 +85,8 @@ class FileCutter {
 
   void emit_kernel_copies(std::size_t piece, std::uint64_t begin, std::uint64_t end) {
     for (; begin < end; begin += std::min(kKernelCopyTile, end - begin)) {
-      tasks_.push_back({TaskKind::kKernelCopy, index_, begin, begin + std::min(kKernelCopyTile, end - begin), piece, false});
+      tasks_.push_back(
+          {TaskKind::kKernelCopy, index_, begin, begin + std::min(kKernelCopyTile, end - begin), piece, false});
     }
   }
 
@@ -155,7 +156,8 @@ std::vector<Task> scan_tasks(const Model& model, bool hash, std::uint64_t tile_b
       ranges.emplace_back(0, files[f]->size());
     } else {
       for (const RecordCheck& check : model.checks) {
-        if (check.range.file == files[f]) ranges.emplace_back(check.range.offset, check.range.offset + check.range.size);
+        if (check.range.file == files[f])
+          ranges.emplace_back(check.range.offset, check.range.offset + check.range.size);
       }
       std::sort(ranges.begin(), ranges.end());
     }

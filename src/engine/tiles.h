@@ -17,7 +17,7 @@ enum class TaskKind : std::uint8_t {
 
 struct Task {
   TaskKind kind = TaskKind::kAssemble;
-  std::size_t file = 0;   // index into layout.files, or into the inputs
+  std::size_t file = 0;  // index into layout.files, or into the inputs
   std::uint64_t begin = 0, end = 0;
   std::size_t piece = 0;  // first piece that ends after `begin`
   bool has_crc_slots = false;

@@ -23,7 +23,8 @@ constexpr int kMaxJsonDepth = 128;
 // The members of a JSON object that are called one of `keys`; the others are read over.
 json parse_json(const File& file, std::initializer_list<std::string_view> keys) {
   if (file.size() > kMaxJson) {
-    throw Error(ErrorCode::kCorrupt, fmt::format("{} bytes is too large for such a file", file.size())).in_file(file.path());
+    throw Error(ErrorCode::kCorrupt, fmt::format("{} bytes is too large for such a file", file.size()))
+        .in_file(file.path());
   }
   std::vector<std::byte> bytes(file.size());
   file.read(0, bytes);
@@ -43,7 +44,8 @@ json parse_json(const File& file, std::initializer_list<std::string_view> keys) 
 std::vector<std::string> file_names(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
-  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
     std::error_code ignored;
     if (!entry->is_directory(ignored)) names.push_back(entry->path().filename().string());
   }
@@ -53,15 +55,16 @@ std::vector<std::string> file_names(const std::string& folder) {
 }
 
 bool is_weight_file(std::string_view name) {
-  static constexpr std::array<std::string_view, 10> kEndings = {".safetensors", ".bin",  ".pth", ".pt",   ".ckpt",
-                                                                ".gguf",        ".onnx", ".h5",  ".onnx_data", ".msgpack"};
+  static constexpr std::array<std::string_view, 10> kEndings = {
+      ".safetensors", ".bin", ".pth", ".pt", ".ckpt", ".gguf", ".onnx", ".h5", ".onnx_data", ".msgpack"};
   return std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view e) { return name.ends_with(e); }) ||
          name.ends_with(".index.json");
 }
 
 // Text files that travel with the weights. Programs (.py) do not.
 bool is_side_file(std::string_view name) {
-  static constexpr std::array<std::string_view, 7> kEndings = {".json", ".txt", ".model", ".jinja", ".md", ".tiktoken", ".vocab"};
+  static constexpr std::array<std::string_view, 7> kEndings = {".json", ".txt",      ".model", ".jinja",
+                                                               ".md",   ".tiktoken", ".vocab"};
   if (is_weight_file(name) || name.starts_with('.') || name.ends_with("wconv.json")) return false;
   return name.starts_with("LICENSE") || name == "NOTICE" ||
          std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view e) { return name.ends_with(e); });
@@ -72,7 +75,8 @@ void add_side_files(Model& model, const std::string& folder) {
     if (!is_side_file(name)) continue;
     const std::string path = (fs::path(folder) / name).string();
     if (!stays_in_model(folder, path)) {
-      model.findings.push_back({Severity::kWarning, "link-outside", fmt::format("{} is a link that leaves the model's folder; left out", name)});
+      model.findings.push_back({Severity::kWarning, "link-outside",
+                                fmt::format("{} is a link that leaves the model's folder; left out", name)});
       continue;
     }
     model.side_files.push_back({name, File::open(path)});
@@ -112,7 +116,8 @@ void merge_shard(Model& model, Model shard, std::map<std::string, std::string>& 
 
 std::string join_names(const std::vector<std::string>& names) {
   const std::size_t shown = std::min<std::size_t>(names.size(), 5);
-  std::string text = fmt::format("'{}'", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), "', '"));
+  std::string text =
+      fmt::format("'{}'", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), "', '"));
   if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
   return text;
 }
@@ -146,17 +151,20 @@ void compare_with_index(Model& model, const json& index, const std::map<std::str
   for (const auto& [tensor, shard] : shard_of) {
     if (!weight_map.contains(tensor)) extra.push_back(tensor);
   }
-  if (!missing.empty()) fail(ErrorCode::kCorrupt, "the index names tensors that no shard holds: {}", join_names(missing));
+  if (!missing.empty())
+    fail(ErrorCode::kCorrupt, "the index names tensors that no shard holds: {}", join_names(missing));
   const auto warn = [&](std::string code, std::string message) {
     model.findings.push_back({Severity::kWarning, std::move(code), std::move(message)});
   };
   if (!moved.empty()) warn("wrong-shard", fmt::format("the index names the wrong shard for {}", join_names(moved)));
-  if (!extra.empty()) warn("not-in-index", fmt::format("shards hold tensors that the index does not name: {}", join_names(extra)));
+  if (!extra.empty())
+    warn("not-in-index", fmt::format("shards hold tensors that the index does not name: {}", join_names(extra)));
   std::uint64_t total = 0;
   for (const Tensor& tensor : model.tensors) total += tensor.data->size_bytes();
   const json::json_pointer pointer("/metadata/total_size");
   if (index.contains(pointer) && index[pointer] != total) {
-    warn("stale-index", fmt::format("the index claims {} bytes of tensors, the shards hold {}", index[pointer].dump(), total));
+    warn("stale-index",
+         fmt::format("the index claims {} bytes of tensors, the shards hold {}", index[pointer].dump(), total));
   }
 }
 
@@ -190,7 +198,8 @@ std::string parent_of(const std::string& path) {
 // The one weight file of a folder, or nothing; several without an index are told apart by their numbers.
 Model open_unindexed(const std::string& folder, const std::vector<std::string>& names, const ReadOptions& options) {
   static const std::regex kShard(R"((.*)-(\d{5})-of-(\d{5})\.(safetensors|bin))");
-  static constexpr std::array<std::string_view, 6> kExtensions = {".safetensors", ".bin", ".gguf", ".pth", ".pt", ".ckpt"};
+  static constexpr std::array<std::string_view, 6> kExtensions = {".safetensors", ".bin", ".gguf",
+                                                                  ".pth",         ".pt",  ".ckpt"};
   for (const std::string_view extension : kExtensions) {
     std::vector<std::string> found;
     std::copy_if(names.begin(), names.end(), std::back_inserter(found), [&](const std::string& name) {
@@ -211,10 +220,12 @@ Model open_unindexed(const std::string& folder, const std::vector<std::string>& 
       }
       std::map<std::string, std::string> shard_of;
       Model model = open_shards(folder, shards, options, shard_of);
-      model.findings.push_back({Severity::kWarning, "no-index", "the folder has shards but no index; their union was taken"});
+      model.findings.push_back(
+          {Severity::kWarning, "no-index", "the folder has shards but no index; their union was taken"});
       return model;
     }
-    fail(ErrorCode::kUsage, "the folder holds several weight files ({}); name the one that you mean", join_names(found));
+    fail(ErrorCode::kUsage, "the folder holds several weight files ({}); name the one that you mean",
+         join_names(found));
   }
   fail(ErrorCode::kMissing, "the folder holds no weights (.safetensors, .bin, .gguf, .pth, .pt, .ckpt)");
 }

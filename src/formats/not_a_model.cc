@@ -46,7 +46,9 @@ struct Magic {
 
 constexpr std::array kMagics = std::to_array<Magic>({
     {"\x1f\x8b"sv, 0, ErrorCode::kUnsupported, "is compressed with gzip; unpack it first"},
-    {"\xfd" "7zXZ"sv, 0, ErrorCode::kUnsupported, "is compressed with xz; unpack it first"},
+    {"\xfd"
+     "7zXZ"sv,
+     0, ErrorCode::kUnsupported, "is compressed with xz; unpack it first"},
     {"BZh"sv, 0, ErrorCode::kUnsupported, "is compressed with bzip2; unpack it first"},
     {"\x28\xb5\x2f\xfd"sv, 0, ErrorCode::kUnsupported, "is compressed with zstd; unpack it first"},
     {"7z\xbc\xaf\x27\x1c"sv, 0, ErrorCode::kUnsupported, "is a 7-Zip archive; unpack it first"},
@@ -67,13 +69,15 @@ void refuse_markup(const File& file, std::string_view text) {
   const auto start = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   if (start == std::string_view::npos) return;
   std::string head(text.substr(start, 64));
-  std::transform(head.begin(), head.end(), head.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(head.begin(), head.end(), head.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (head.starts_with("<!doctype html") || head.starts_with("<html") || head.starts_with("<head")) {
     refuse(file, ErrorCode::kCorrupt,
            "is an HTML page, not a model: the download got an error or log-in page; download it again");
   }
   if (head.starts_with("<?xml") || head.starts_with("<error")) {
-    refuse(file, ErrorCode::kCorrupt, "is an XML message, not a model: the server answered with an error; download it again");
+    refuse(file, ErrorCode::kCorrupt,
+           "is an XML message, not a model: the server answered with an error; download it again");
   }
   if (head.starts_with("{") && file.size() < 64 * 1024) {
     refuse(file, ErrorCode::kCorrupt, "is JSON text, not weights: an error message, or a config file given by mistake");
@@ -81,9 +85,10 @@ void refuse_markup(const File& file, std::string_view text) {
 }
 
 bool is_unfinished_name(std::string_view path) {
-  static constexpr std::array kSuffixes = {".incomplete"sv, ".aria2"sv, ".part"sv, ".crdownload"sv, ".download"sv,
-                                           ".!qB"sv, ".wconv-tmp"sv};
-  return std::any_of(kSuffixes.begin(), kSuffixes.end(), [&](std::string_view suffix) { return path.ends_with(suffix); });
+  static constexpr std::array kSuffixes = {".incomplete"sv, ".aria2"sv, ".part"sv,     ".crdownload"sv,
+                                           ".download"sv,   ".!qB"sv,   ".wconv-tmp"sv};
+  return std::any_of(kSuffixes.begin(), kSuffixes.end(),
+                     [&](std::string_view suffix) { return path.ends_with(suffix); });
 }
 
 }  // namespace
@@ -103,7 +108,8 @@ void refuse_known_impostors(const File& file, std::span<const std::byte> head) {
     refuse(file, ErrorCode::kCorrupt, "is an unfinished download; let the download end, or start it again");
   }
   if (head.size() >= 512 && std::all_of(head.begin(), head.end(), [](std::byte b) { return b == std::byte{0}; })) {
-    refuse(file, ErrorCode::kCorrupt, fmt::format("begins with {} zero bytes: an unfinished or damaged download", head.size()));
+    refuse(file, ErrorCode::kCorrupt,
+           fmt::format("begins with {} zero bytes: an unfinished or damaged download", head.size()));
   }
 }
 

@@ -8,8 +8,8 @@
 
 namespace wconv {
 
-// `head`: up to 4 KiB from the file's start. Throws when the file is recognised as something that is no model: a Git LFS
-// pointer or DVC stub (kMissing), an empty file, error page, archive or unfinished download (kCorrupt), another
+// `head`: up to 4 KiB from the file's start. Throws when the file is recognised as something that is no model: a Git
+// LFS pointer or DVC stub (kMissing), an empty file, error page, archive or unfinished download (kCorrupt), another
 // framework's format (kUnsupported).
 void refuse_known_impostors(const File& file, std::span<const std::byte> head);
 

@@ -27,9 +27,9 @@ const FormatReader* reader_by_name(const std::string& path) {
 void note_wrong_extension(Model& model, const std::string& path) {
   const FormatWriter* expected = find_writer_by_extension(path);
   if (!expected || expected->name() == model.format) return;
-  model.findings.push_back({Severity::kWarning, "wrong-extension",
-                            fmt::format("the name says {}, the content is {}; read as what it is", expected->name(),
-                                        model.format)});
+  model.findings.push_back(
+      {Severity::kWarning, "wrong-extension",
+       fmt::format("the name says {}, the content is {}; read as what it is", expected->name(), model.format)});
 }
 
 }  // namespace

@@ -30,9 +30,7 @@ class StridedTensor final : public TensorData {
     for (std::size_t d = shape_.size(); d-- > 1;) inner_[d - 1] = inner_[d] * shape_[d];
   }
 
-  std::uint64_t size_bytes() const override {
-    return (shape_.empty() ? 1 : inner_[0] * shape_[0]) * element_bytes_;
-  }
+  std::uint64_t size_bytes() const override { return (shape_.empty() ? 1 : inner_[0] * shape_[0]) * element_bytes_; }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (out.empty()) return;
@@ -43,8 +41,8 @@ class StridedTensor final : public TensorData {
 
  private:
   // Splits the flat range [begin, end), which lies inside the fixed indexes box[0..d), into boxes.
-  void gather(std::size_t d, std::uint64_t begin, std::uint64_t end, std::uint64_t base, Box& box,
-              std::uint64_t first, std::span<std::byte> out) const {
+  void gather(std::size_t d, std::uint64_t begin, std::uint64_t end, std::uint64_t base, Box& box, std::uint64_t first,
+              std::span<std::byte> out) const {
     if (d == shape_.size()) {
       copy_box(box, first, out);
       return;
@@ -112,7 +110,8 @@ class StridedTensor final : public TensorData {
       storage_->read(source * element_bytes_, {to, count * element_bytes_});
       return;
     }
-    const std::uint64_t step = std::max<std::uint64_t>(1, kRunBytes / (std::max<std::uint64_t>(stride, 1) * element_bytes_));
+    const std::uint64_t step =
+        std::max<std::uint64_t>(1, kRunBytes / (std::max<std::uint64_t>(stride, 1) * element_bytes_));
     for (std::uint64_t done = 0; done < count; done += step) {
       const std::uint64_t n = std::min(step, count - done);
       buffer.resize(((n - 1) * stride + 1) * element_bytes_);
@@ -146,9 +145,8 @@ std::uint64_t view_end(std::uint64_t offset, std::span<const std::uint64_t> shap
 
 }  // namespace
 
-std::shared_ptr<const TensorData> strided_tensor(std::shared_ptr<const TensorData> storage,
-                                                 std::uint32_t element_bytes, std::uint64_t offset,
-                                                 std::span<const std::uint64_t> shape,
+std::shared_ptr<const TensorData> strided_tensor(std::shared_ptr<const TensorData> storage, std::uint32_t element_bytes,
+                                                 std::uint64_t offset, std::span<const std::uint64_t> shape,
                                                  std::span<const std::int64_t> strides) {
   if (shape.size() != strides.size()) {
     fail(ErrorCode::kCorrupt, "{} dimensions, but {} strides", shape.size(), strides.size());

@@ -57,8 +57,8 @@ class SwappedTensor final : public TensorData {
 std::shared_ptr<const TensorData> file_tensor(std::shared_ptr<const File> file, std::uint64_t offset,
                                               std::uint64_t size_bytes) {
   if (offset > file->size() || size_bytes > file->size() - offset) {
-    throw Error(ErrorCode::kCorrupt, fmt::format("{} bytes are claimed, but the file ends at byte {}", size_bytes,
-                                                 file->size()))
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("{} bytes are claimed, but the file ends at byte {}", size_bytes, file->size()))
         .in_file(file->path())
         .at(offset);
   }

@@ -24,7 +24,8 @@ struct Task {
 };
 
 std::vector<Task> cut(std::size_t pair, std::uint64_t total, std::uint64_t step, std::vector<Task> tasks) {
-  for (std::uint64_t begin = 0; begin < total; begin += step) tasks.push_back({pair, begin, std::min(step, total - begin)});
+  for (std::uint64_t begin = 0; begin < total; begin += step)
+    tasks.push_back({pair, begin, std::min(step, total - begin)});
   return tasks;
 }
 
@@ -70,7 +71,8 @@ class SliceComparer {
     Sums part;
     part.values = count;
     std::size_t first = count;
-    if (lane_sum(count, [&](std::size_t i) { return a[i] * 0 + b[i] * 0; }) != 0) first = set_aside_nonfinite(a, b, part);
+    if (lane_sum(count, [&](std::size_t i) { return a[i] * 0 + b[i] * 0; }) != 0)
+      first = set_aside_nonfinite(a, b, part);
     if (wide_) {
       for (std::size_t i = 0; i < count; ++i) {
         diff[i] = static_cast<double>(exact_value(a_type_, a_bytes, i, a[i]) - exact_value(b_type_, b_bytes, i, b[i]));
@@ -115,7 +117,8 @@ class SliceComparer {
 };
 
 Sums compare_task(const Pair& pair, std::uint64_t begin, std::uint64_t count) {
-  const DType a_type = value_type(pair.reference->info.dtype).dtype, b_type = value_type(pair.candidate->info.dtype).dtype;
+  const DType a_type = value_type(pair.reference->info.dtype).dtype,
+              b_type = value_type(pair.candidate->info.dtype).dtype;
   thread_local std::vector<std::byte> a_bytes, b_bytes;
   read_values(*pair.reference, begin, count, a_bytes);
   read_values(*pair.candidate, begin, count, b_bytes);
@@ -208,14 +211,16 @@ std::vector<Sums> compare_values(std::span<const Pair> pairs, Reading& reading) 
 
 bool sample_equal(const Pair& pair) {
   const std::uint64_t count = element_count(pair.reference->info.shape);
-  const std::uint64_t a_size = info(pair.reference->info.dtype).block_bytes, b_size = info(pair.candidate->info.dtype).block_bytes;
+  const std::uint64_t a_size = info(pair.reference->info.dtype).block_bytes,
+                      b_size = info(pair.candidate->info.dtype).block_bytes;
   const std::uint64_t per_element = value_type(pair.reference->info.dtype).per_element;
   std::array<std::byte, 16> a_bytes, b_bytes;
   SliceComparer comparer(pair.reference->info.dtype, pair.candidate->info.dtype);
   constexpr std::uint64_t kSamples = 64;
   for (std::uint64_t s = 0; s < std::min(count, kSamples); ++s) {
     // Evenly spread, but for a shift that keeps clear of one column of a matrix.
-    const std::uint64_t element = count <= kSamples ? s : std::min(count / kSamples * s + s * s % (count / kSamples), count - 1);
+    const std::uint64_t element =
+        count <= kSamples ? s : std::min(count / kSamples * s + s * s % (count / kSamples), count - 1);
     read_bytes(*pair.reference, element * a_size, std::span(a_bytes).first(a_size));
     read_bytes(*pair.candidate, element * b_size, std::span(b_bytes).first(b_size));
     Sums sums;

@@ -16,7 +16,8 @@ constexpr std::size_t kNamesShown = 3, kHints = 5, kShapes = 10, kMaxHintNames =
 
 std::string names_text(const std::vector<std::string>& names) {
   const std::size_t shown = std::min(names.size(), kNamesShown);
-  std::string text = fmt::format("'{}'", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), "', '"));
+  std::string text =
+      fmt::format("'{}'", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), "', '"));
   if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
   return text;
 }
@@ -53,23 +54,27 @@ std::string explain_rule(const PrefixRule& rule, std::size_t reference_names, st
                                  : fmt::format("{} of the {}", count_text(rule.count, "name"), side);
   const std::string_view have = all || rule.count == 1 ? "has" : "have";
   if (rule.reference_prefix.empty()) {
-    return fmt::format("{} {} the prefix '{}', which the reference lacks; values were compared without it (remove it: "
-                       "wconv convert --strip-prefix {})",
-                       owners, have, rule.candidate_prefix, shell_quoted(rule.candidate_prefix));
+    return fmt::format(
+        "{} {} the prefix '{}', which the reference lacks; values were compared without it (remove it: "
+        "wconv convert --strip-prefix {})",
+        owners, have, rule.candidate_prefix, shell_quoted(rule.candidate_prefix));
   }
   if (!in_candidate) {
-    return fmt::format("{} {} the prefix '{}', which the candidate lacks; values were compared without it (add it: "
-                       "wconv convert --rename {})",
-                       owners, have, rule.reference_prefix, shell_quoted("^=" + rule.reference_prefix));
+    return fmt::format(
+        "{} {} the prefix '{}', which the candidate lacks; values were compared without it (add it: "
+        "wconv convert --rename {})",
+        owners, have, rule.reference_prefix, shell_quoted("^=" + rule.reference_prefix));
   }
-  return fmt::format("{} {} the prefix '{}' where the reference has '{}'; values were compared all the same (change it: "
-                     "wconv convert --rename {})",
-                     owners, have, rule.candidate_prefix, rule.reference_prefix,
-                     shell_quoted("^" + regex_escaped(rule.candidate_prefix) + "=" + rule.reference_prefix));
+  return fmt::format(
+      "{} {} the prefix '{}' where the reference has '{}'; values were compared all the same (change it: "
+      "wconv convert --rename {})",
+      owners, have, rule.candidate_prefix, rule.reference_prefix,
+      shell_quoted("^" + regex_escaped(rule.candidate_prefix) + "=" + rule.reference_prefix));
 }
 
 // Missing tensors whose data the reference keeps under another name too, which the candidate has.
-void explain_ties(const Model& reference, const KeyMap& keys, std::vector<std::string>& out, std::set<std::size_t>& tied) {
+void explain_ties(const Model& reference, const KeyMap& keys, std::vector<std::string>& out,
+                  std::set<std::size_t>& tied) {
   if (keys.missing.empty()) return;
   std::unordered_map<const TensorData*, std::size_t> present;
   for (const auto& [r, c] : keys.pairs) present.emplace(reference.tensors[r].data.get(), r);
@@ -78,13 +83,14 @@ void explain_ties(const Model& reference, const KeyMap& keys, std::vector<std::s
     if (found == present.end() || reference.tensors[m].data->size_bytes() == 0) continue;
     tied.insert(m);
     if (tied.size() > kHints) continue;
-    out.push_back(fmt::format("'{}' is tied to '{}' in the reference: it shares its values, and the candidate has those",
-                              reference.tensors[m].info.name, reference.tensors[found->second].info.name));
+    out.push_back(
+        fmt::format("'{}' is tied to '{}' in the reference: it shares its values, and the candidate has those",
+                    reference.tensors[m].info.name, reference.tensors[found->second].info.name));
   }
 }
 
-void explain_nearest(const Model& reference, const Model& candidate, const KeyMap& keys, const std::set<std::size_t>& tied,
-                     std::vector<std::string>& out) {
+void explain_nearest(const Model& reference, const Model& candidate, const KeyMap& keys,
+                     const std::set<std::size_t>& tied, std::vector<std::string>& out) {
   if (keys.unexpected.empty() || keys.unexpected.size() > kMaxHintNames) return;
   std::vector<std::string_view> names;
   for (const std::size_t u : keys.unexpected) names.push_back(candidate.tensors[u].info.name);
@@ -94,7 +100,8 @@ void explain_nearest(const Model& reference, const Model& candidate, const KeyMa
     const std::string& name = reference.tensors[m].info.name;
     const std::string_view nearest = nearest_name(name, names, std::max<std::size_t>(3, name.size() / 4));
     if (!nearest.empty()) {
-      out.push_back(fmt::format("'{}' is missing in the candidate; the nearest name that it has is '{}'", name, nearest));
+      out.push_back(
+          fmt::format("'{}' is missing in the candidate; the nearest name that it has is '{}'", name, nearest));
       if (++hints == kHints) return;
     }
     if (++tried == 4 * kHints) return;
@@ -113,8 +120,9 @@ void explain_dtypes(const std::vector<TensorComparison>& tensors, bool keys_only
     change.equal += tensor.status == "dtype";
   }
   for (const auto& [types, change] : changes) {
-    std::string text = fmt::format("{} {} {} in the reference and {} in the candidate", count_text(change.count, "tensor"),
-                                   change.count == 1 ? "is" : "are", name(types.first), name(types.second));
+    std::string text =
+        fmt::format("{} {} {} in the reference and {} in the candidate", count_text(change.count, "tensor"),
+                    change.count == 1 ? "is" : "are", name(types.first), name(types.second));
     if (!keys_only && change.equal == change.count) text += "; the values are equal";
     if (!keys_only && change.equal != change.count) text += fmt::format("; the values of {} are equal", change.equal);
     out.push_back(std::move(text));
@@ -148,8 +156,8 @@ std::vector<std::string> explain_keys(const Model& reference, const Model& candi
   return out;
 }
 
-std::vector<std::string> explain_tensors(const std::vector<TensorComparison>& tensors, const std::vector<bool>& same_flat,
-                                         bool keys_only) {
+std::vector<std::string> explain_tensors(const std::vector<TensorComparison>& tensors,
+                                         const std::vector<bool>& same_flat, bool keys_only) {
   std::vector<std::string> out, transposed, undecodable, other_bits;
   std::size_t shapes = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -159,7 +167,8 @@ std::vector<std::string> explain_tensors(const std::vector<TensorComparison>& te
     if (!tensor.same_bits && tensor.status == "equal") other_bits.push_back(tensor.name);
     if (tensor.status == "shape" && ++shapes <= kShapes) out.push_back(explain_shape(tensor, same_flat[i]));
   }
-  if (shapes > kShapes) out.push_back(fmt::format("{} more have another shape", count_text(shapes - kShapes, "tensor")));
+  if (shapes > kShapes)
+    out.push_back(fmt::format("{} more have another shape", count_text(shapes - kShapes, "tensor")));
   if (!transposed.empty()) {
     out.push_back(fmt::format("{} transposed in the candidate, with the same values: {}",
                               transposed.size() == 1 ? "1 tensor is" : fmt::format("{} tensors are", transposed.size()),
@@ -171,7 +180,8 @@ std::vector<std::string> explain_tensors(const std::vector<TensorComparison>& te
                               names_text(other_bits)));
   }
   if (!undecodable.empty()) {
-    out.push_back(fmt::format("these values cannot be decoded, so nothing is known about them: {}", names_text(undecodable)));
+    out.push_back(
+        fmt::format("these values cannot be decoded, so nothing is known about them: {}", names_text(undecodable)));
   }
   return out;
 }

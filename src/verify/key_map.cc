@@ -70,7 +70,8 @@ class Matcher {
 
   // Finds the prefix rule that explains most of what is left, and applies it. False: there is none.
   bool match_by_prefix() {
-    const NameIndex missing = index_names(reference_, map_.missing), unexpected = index_names(candidate_, map_.unexpected);
+    const NameIndex missing = index_names(reference_, map_.missing),
+                    unexpected = index_names(candidate_, map_.unexpected);
     Votes votes;
     for (const std::size_t i : map_.unexpected) {
       for_each_cut(candidate_name(i), [&](std::string_view prefix, std::string_view rest) {
@@ -86,8 +87,8 @@ class Matcher {
     }
     if (votes.empty()) vote_for_two_prefixes(votes);
     if (votes.empty()) return false;
-    const auto best = std::max_element(votes.begin(), votes.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto best =
+        std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     return apply({std::string(best->first.first), std::string(best->first.second)}, missing);
   }
 

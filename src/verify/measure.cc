@@ -84,12 +84,13 @@ class Measuring {
   void plan_digests() {
     result_.file_sha256.resize(model_.files.size());
     for (std::size_t f = 0; f < model_.files.size(); ++f) {
-      jobs_.push_back({model_.files[f].bytes, [this, f] {
-                         const auto& file = model_.files[f].file;
-                         const auto read = [&](std::uint64_t offset, std::span<std::byte> out) { file->read(offset, out); };
-                         result_.file_sha256[f] = digest(file->size(), 1, read, [this](std::uint64_t n) { advance(n); });
-                         file->check_unchanged();
-                       }});
+      jobs_.push_back(
+          {model_.files[f].bytes, [this, f] {
+             const auto& file = model_.files[f].file;
+             const auto read = [&](std::uint64_t offset, std::span<std::byte> out) { file->read(offset, out); };
+             result_.file_sha256[f] = digest(file->size(), 1, read, [this](std::uint64_t n) { advance(n); });
+             file->check_unchanged();
+           }});
     }
     for (Distinct& item : distinct_) {
       jobs_.push_back({item.tensor->data->size_bytes(), [this, &item] {
@@ -105,7 +106,8 @@ class Measuring {
       if (item.tensor->data->size_bytes() > kLargeBytes) {
         large_.push_back(i);
       } else {
-        jobs_.push_back({item.tensor->data->size_bytes(), [this, &item] { item.measures.stats = stats_of(*item.tensor, 1); }});
+        jobs_.push_back(
+            {item.tensor->data->size_bytes(), [this, &item] { item.measures.stats = stats_of(*item.tensor, 1); }});
       }
     }
   }

@@ -50,7 +50,8 @@ std::uint64_t RadixSelect::key_of(double value) const {
 // prefixes_.size() when nobody looks for a value with this prefix.
 std::size_t RadixSelect::slot_of(std::uint64_t prefix) const {
   const auto found = std::lower_bound(prefixes_.begin(), prefixes_.end(), prefix);
-  return found != prefixes_.end() && *found == prefix ? static_cast<std::size_t>(found - prefixes_.begin()) : prefixes_.size();
+  return found != prefixes_.end() && *found == prefix ? static_cast<std::size_t>(found - prefixes_.begin())
+                                                      : prefixes_.size();
 }
 
 void RadixSelect::add(Counts& counts, std::span<const double> values) const {

@@ -118,7 +118,8 @@ TensorStats sorted_stats(const Tensor& tensor, std::uint64_t count) {
   return stats;
 }
 
-TensorStats counted_stats(const Tensor& tensor, std::uint64_t count, unsigned threads, const std::atomic<int>* interrupted) {
+TensorStats counted_stats(const Tensor& tensor, std::uint64_t count, unsigned threads,
+                          const std::atomic<int>* interrupted) {
   std::vector<Moments> parts((count + kTaskValues - 1) / kTaskValues);
   RadixSelect select(key_width(value_type(tensor.info.dtype).dtype));
   const auto pass = [&](bool first) {
@@ -159,7 +160,8 @@ bool has_stats(DType dtype) { return has_values(dtype); }
 
 TensorStats tensor_stats(const Tensor& tensor, unsigned threads, const std::atomic<int>* interrupted) {
   if (!has_stats(tensor.info.dtype)) {
-    throw Error(ErrorCode::kUnsupported, fmt::format("{} has no decoder", name(tensor.info.dtype))).in_tensor(tensor.info.name);
+    throw Error(ErrorCode::kUnsupported, fmt::format("{} has no decoder", name(tensor.info.dtype)))
+        .in_tensor(tensor.info.name);
   }
   const std::uint64_t count = value_count(tensor.info);
   return count <= kSortValues ? sorted_stats(tensor, count) : counted_stats(tensor, count, threads, interrupted);

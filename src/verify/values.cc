@@ -27,7 +27,9 @@ ValueType value_type(DType dtype) {
   }
 }
 
-std::uint64_t value_count(const TensorInfo& info) { return element_count(info.shape) * value_type(info.dtype).per_element; }
+std::uint64_t value_count(const TensorInfo& info) {
+  return element_count(info.shape) * value_type(info.dtype).per_element;
+}
 
 void read_values(const Tensor& tensor, std::uint64_t begin, std::uint64_t count, std::vector<std::byte>& bytes) {
   const DType dtype = value_type(tensor.info.dtype).dtype;

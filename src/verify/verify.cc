@@ -33,7 +33,8 @@ void set_metrics(TensorComparison& tensor, const Sums& sums) {
     return;
   }
   const bool zero = sums.reference == 0 || sums.candidate == 0;
-  tensor.cosine = zero ? 0 : std::clamp(sums.product / std::sqrt(sums.reference) / std::sqrt(sums.candidate), -1.0, 1.0);
+  tensor.cosine =
+      zero ? 0 : std::clamp(sums.product / std::sqrt(sums.reference) / std::sqrt(sums.candidate), -1.0, 1.0);
   tensor.snr_db = sums.reference == 0 ? -kInfinity : 10 * std::log10(sums.reference / sums.noise);
 }
 
@@ -134,7 +135,8 @@ class Comparison {
   }
 
   void compare_decoded() {
-    const auto tensors = select([](const TensorComparison& t) { return t.status == "different" || t.status == "dtype"; });
+    const auto tensors =
+        select([](const TensorComparison& t) { return t.status == "different" || t.status == "dtype"; });
     std::vector<std::size_t> decodable;
     for (const std::size_t i : tensors) {
       TensorComparison& tensor = report_.tensors[i];

@@ -75,13 +75,15 @@ void check_ties(const Model& model, verify_detail::Reading& reading, std::vector
   const Tensor* head = find_by_ending(model, {"lm_head.weight"});
   if (!embedding) return;
   if (!tie->get<bool>() && !head && is_language_model(config)) {
-    problems.push_back({"config.json", "lm_head.weight", "config.json says that it is not tied to the embedding, but it is missing"});
+    problems.push_back(
+        {"config.json", "lm_head.weight", "config.json says that it is not tied to the embedding, but it is missing"});
   }
   if (!tie->get<bool>() || !head) return;
   const verify_detail::Pair pair{embedding, head};
   if (!verify_detail::same_bytes({&pair, 1}, reading)[0]) {
-    problems.push_back({"config.json", head->info.name,
-                        fmt::format("config.json says that it is tied to '{}', but its values differ", embedding->info.name)});
+    problems.push_back(
+        {"config.json", head->info.name,
+         fmt::format("config.json says that it is tied to '{}', but its values differ", embedding->info.name)});
   }
 }
 

@@ -31,7 +31,9 @@ std::string sha256(std::span<const std::byte> bytes) {
   sha.update(bytes);
   return sha.hex();
 }
-std::string sha256_of_file(const std::string& path) { return sha256(test::bytes_of(std::span<const char>(test::read_file(path)))); }
+std::string sha256_of_file(const std::string& path) {
+  return sha256(test::bytes_of(std::span<const char>(test::read_file(path))));
+}
 
 Piece piece(std::uint64_t offset, auto content) {
   Piece made;
@@ -95,7 +97,8 @@ TEST(Execute, GivesTheSameBytesAndDigestsForAnyNumberOfThreads) {
   }
   const Model back = open_model(dir / "out-1-true", {});
   for (const Tensor& tensor : model.tensors) {
-    EXPECT_TRUE(test::read_all(back.tensors[static_cast<std::size_t>(find_tensor(back, tensor.info.name))]) == test::read_all(tensor));
+    EXPECT_TRUE(test::read_all(back.tensors[static_cast<std::size_t>(find_tensor(back, tensor.info.name))]) ==
+                test::read_all(tensor));
   }
 }
 
@@ -104,7 +107,8 @@ TEST(Execute, ZeroesEveryByteThatNobodyAskedFor) {
   const auto bytes = random_bytes(300'000, 4);
   const Model model = test::make_model({{"a", DType::kU8, {bytes.size()}, bytes}});
   Layout layout{{{"out", 9'000'000, {}}}};
-  layout.files[0].pieces = {piece(5, LiteralPiece{{std::byte{1}, std::byte{2}}}), piece(5'000'000, TensorPiece{0, bytes.size()})};
+  layout.files[0].pieces = {piece(5, LiteralPiece{{std::byte{1}, std::byte{2}}}),
+                            piece(5'000'000, TensorPiece{0, bytes.size()})};
   for (const bool hash : {true, false}) {
     const test::TempDir fresh;
     std::string expected(9'000'000, '\0');
@@ -132,7 +136,8 @@ TEST(Execute, ACastOverManyTilesEqualsTheCastOfTheWhole) {
   for (const unsigned threads : {1u, 2u, 7u}) {
     const Model model = cast_tensors(open_model(dir / "in.safetensors", {}), rules);
     const std::string name = fmt::format("out-{}", threads);
-    const auto result = write(model, find_writer("safetensors")->plan(model, {.file_name = name}), dir / name, Options(threads));
+    const auto result =
+        write(model, find_writer("safetensors")->plan(model, {.file_name = name}), dir / name, Options(threads));
     EXPECT_TRUE(test::read_all(open_model(dir / name, {}).tensors[0]) == expected) << threads;
     EXPECT_EQ(result.tensors[0].sha256, sha256(expected));
     EXPECT_EQ(result.tensors[0].overflow.elements, 2u);
@@ -142,7 +147,8 @@ TEST(Execute, ACastOverManyTilesEqualsTheCastOfTheWhole) {
 
 TEST(Execute, WritesTheCrcOfATensorAfterIt) {
   const auto large = random_bytes(9'000'001, 6), small = random_bytes(5, 7);
-  const Model model = test::make_model({{"large", DType::kU8, {large.size()}, large}, {"small", DType::kU8, {5}, small}});
+  const Model model =
+      test::make_model({{"large", DType::kU8, {large.size()}, large}, {"small", DType::kU8, {5}, small}});
   const std::uint64_t end = 64 + large.size(), second = end + 4 + 60;
   Layout layout{{{"out", second + 5 + 4 + 4, {}}}};
   layout.files[0].pieces = {piece(64, TensorPiece{0, large.size(), true}), piece(end, Crc32Piece{0}),
@@ -233,7 +239,8 @@ TEST(Execute, ChecksTheRecordsOfAnArchiveWhileItConverts) {
       FAIL() << "a damaged record";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
-      EXPECT_NE(std::string(error.what()).find("damaged: record 'data/1' is damaged"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("damaged: record 'data/1' is damaged"), std::string::npos)
+          << error.what();
       EXPECT_EQ(error.offset(), 5'000'000u);
     }
     EXPECT_EQ(code_of([&] { check_records(damaged, 3); }), ErrorCode::kCorrupt);
@@ -284,7 +291,10 @@ TEST(Execute, AnInputThatGrowsOrIsRewrittenIsAnError) {
   for (const bool hash : {true, false}) {
     expect_refused_when([](const std::string& input) { fs::resize_file(input, fs::file_size(input) + 1); }, hash);
     expect_refused_when(
-        [](const std::string& input) { fs::last_write_time(input, fs::last_write_time(input) + std::chrono::seconds(5)); }, hash);
+        [](const std::string& input) {
+          fs::last_write_time(input, fs::last_write_time(input) + std::chrono::seconds(5));
+        },
+        hash);
   }
 }
 
@@ -299,7 +309,8 @@ TEST(Execute, AnInterruptedRunLeavesNothing) {
     const Layout layout = find_writer("safetensors")->plan(model, {.file_name = "out"});
     EXPECT_EQ(code_of([&] { write(model, layout, dir / "out", options); }), ErrorCode::kInterrupted);
     EXPECT_EQ(dir.names(), std::vector<std::string>{"in.safetensors"});
-    EXPECT_EQ(code_of([&] { check_records(model_with_records(dir / "records", false), 2, &signal); }), ErrorCode::kInterrupted);
+    EXPECT_EQ(code_of([&] { check_records(model_with_records(dir / "records", false), 2, &signal); }),
+              ErrorCode::kInterrupted);
   }
 }
 
@@ -326,8 +337,9 @@ TEST(MaxMemory, IsObeyedByTheWholeProgram) {
   constexpr std::uint64_t kSize = 100 << 20, kLimit = 32 << 20;
   test::write_safetensors(dir / "in.safetensors", {{"w", DType::kU8, {kSize}, std::vector<std::byte>(kSize)}});
   // A shell in between: a child counts the memory that its parent had before exec as its own.
-  const auto run = test::run({"sh", "-c", "\"$@\"; exit $?", "sh", WCONV_BINARY, "--json", "--threads", "7", "--max-memory", "32MiB",
-                              "convert", dir / "in.safetensors", "-o", dir / "out.safetensors"});
+  const auto run =
+      test::run({"sh", "-c", "\"$@\"; exit $?", "sh", WCONV_BINARY, "--json", "--threads", "7", "--max-memory", "32MiB",
+                 "convert", dir / "in.safetensors", "-o", dir / "out.safetensors"});
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_LE(nlohmann::json::parse(run.out).at("peak_memory_bytes").get<std::uint64_t>(), kLimit);
 }

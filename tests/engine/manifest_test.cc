@@ -25,8 +25,9 @@ std::string sha256(std::string_view text) {
 // A folder with a card, converted with a rename and a cast; returns the manifest's text.
 std::string convert(const std::string& in, const std::string& out, std::uint64_t shard_size = 0) {
   fs::create_directory(in);
-  test::write_safetensors(in + "/model.safetensors", {{"module.a", DType::kF32, {2}, test::bytes_of({1.0f, 1e9f})},
-                                                      {"module.b", DType::kI8, {3}, test::bytes_of<signed char>({1, 2, 3})}});
+  test::write_safetensors(in + "/model.safetensors",
+                          {{"module.a", DType::kF32, {2}, test::bytes_of({1.0f, 1e9f})},
+                           {"module.b", DType::kI8, {3}, test::bytes_of<signed char>({1, 2, 3})}});
   test::write_file(in + "/README.md", "---\ntitle: x\nlicense: apache-2.0\nbase_model: 'org/base'\n---\n# card\n");
   CastRules casts;
   casts.dtype = DType::kF16;
@@ -89,11 +90,13 @@ TEST(Manifest, IsTheSameWhereverTheModelLies) {
 
 TEST(Manifest, NamesTiedTensors) {
   Model model = test::make_model({{"a", DType::kU8, {1}, test::bytes_of<unsigned char>({1})},
-                                  {"b", DType::kU8, {1}, {}}, {"c", DType::kU8, {1}, test::bytes_of<unsigned char>({1})}});
+                                  {"b", DType::kU8, {1}, {}},
+                                  {"c", DType::kU8, {1}, test::bytes_of<unsigned char>({1})}});
   model.tensors[1].data = model.tensors[0].data;
   EngineResult result;
   result.tensors.resize(3);
-  EXPECT_EQ(nlohmann::json::parse(manifest_text({}, model, result)).at("tied"), nlohmann::json::parse(R"([["a", "b"]])"));
+  EXPECT_EQ(nlohmann::json::parse(manifest_text({}, model, result)).at("tied"),
+            nlohmann::json::parse(R"([["a", "b"]])"));
 }
 
 TEST(CheckManifest, FindsOneChangedByte) {
@@ -111,7 +114,8 @@ TEST(CheckManifest, FindsOneChangedByte) {
   test::write_file(dir / "out.safetensors", bytes + "x");
   problems = check_manifest(dir / "out.safetensors", 2);
   ASSERT_EQ(problems.size(), 1u);
-  EXPECT_NE(problems[0].message.find(fmt::format("has {} bytes", bytes.size() + 1)), std::string::npos) << problems[0].message;
+  EXPECT_NE(problems[0].message.find(fmt::format("has {} bytes", bytes.size() + 1)), std::string::npos)
+      << problems[0].message;
   fs::remove(dir / "out.safetensors");
   problems = check_manifest(dir / "out.safetensors", 2);
   ASSERT_EQ(problems.size(), 1u);
@@ -147,10 +151,11 @@ TEST(CheckManifest, RefusesWhatIsNoManifest) {
   expect_refused("", ErrorCode::kMissing, "m.gguf.wconv.json: no such file");
   expect_refused("not JSON", ErrorCode::kCorrupt, "is no manifest of wconv");
   expect_refused(R"({"outputs": [{"path": "m.gguf"}]})", ErrorCode::kCorrupt, "is no manifest of wconv");
-  expect_refused(R"({"outputs": [{"path": "m.gguf", "bytes": "x", "sha256": ""}]})", ErrorCode::kCorrupt, "is no manifest");
+  expect_refused(R"({"outputs": [{"path": "m.gguf", "bytes": "x", "sha256": ""}]})", ErrorCode::kCorrupt,
+                 "is no manifest");
   for (const std::string_view path : {"../m.gguf", "/etc/passwd", "a/../../b"}) {
-    expect_refused(fmt::format(R"({{"outputs": [{{"path": "{}", "bytes": 1, "sha256": ""}}]}})", path), ErrorCode::kCorrupt,
-                   "nothing was opened");
+    expect_refused(fmt::format(R"({{"outputs": [{{"path": "{}", "bytes": 1, "sha256": ""}}]}})", path),
+                   ErrorCode::kCorrupt, "nothing was opened");
   }
 }
 

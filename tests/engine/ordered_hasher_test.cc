@@ -34,7 +34,8 @@ TEST(OrderedHasher, GivesTheSameDigestForAnyOrderOfArrival) {
 
 TEST(OrderedHasher, HashesWhatOnTurnWrote) {
   std::vector<std::byte> bytes(10), ones(10, std::byte{1});
-  OrderedHasher hasher(true, [](std::uint64_t, std::span<std::byte> turn) { std::fill(turn.begin(), turn.end(), std::byte{1}); });
+  OrderedHasher hasher(
+      true, [](std::uint64_t, std::span<std::byte> turn) { std::fill(turn.begin(), turn.end(), std::byte{1}); });
   hasher.feed(0, bytes, nullptr);
   Sha256 expected;
   expected.update(ones);

@@ -27,7 +27,8 @@ void make_file(const std::string& path, std::string_view text, bool force = fals
   output.commit();
 }
 
-void make_folder(const std::string& path, const std::vector<std::pair<std::string, std::string>>& files, bool force = false) {
+void make_folder(const std::string& path, const std::vector<std::pair<std::string, std::string>>& files,
+                 bool force = false) {
   Output output(path, true, force);
   for (const auto& [name, text] : files) output.add(name, text);
   output.commit();
@@ -94,7 +95,8 @@ TEST(Output, ASetThatCannotBeCompletedIsTakenBack) {
     output.create("m-1", 1);
     output.create("m-2", 1);
     test::write_file(dir / "m-2", "another program's");
-    expect_refused(ErrorCode::kBusy, [&] { output.commit(); }, "appeared while this run was making it");
+    expect_refused(
+        ErrorCode::kBusy, [&] { output.commit(); }, "appeared while this run was making it");
   }
   EXPECT_EQ(dir.names(), Names{"m-2"});
   EXPECT_EQ(test::read_file(dir / "m-2"), "another program's");
@@ -104,7 +106,8 @@ TEST(Output, OfTwoRunsOneWinsAndTheOtherIsToldToTryAgain) {
   const test::TempDir dir;
   for (const bool folder : {false, true}) {
     Output first(dir / "out", folder, true);
-    expect_refused(ErrorCode::kBusy, [&] { Output second(dir / "out", folder, true); }, "another run is writing this output");
+    expect_refused(
+        ErrorCode::kBusy, [&] { Output second(dir / "out", folder, true); }, "another run is writing this output");
   }
   EXPECT_EQ(exit_status(ErrorCode::kBusy), 75);
   EXPECT_EQ(dir.names(), Names{});
@@ -140,13 +143,15 @@ TEST(Output, OfManyRunsAtOnceExactlyOneWins) {
 TEST(Output, AnExistingOneNeedsForce) {
   const test::TempDir dir;
   test::write_file(dir / "out", "old");
-  expect_refused(ErrorCode::kUsage, [&] { make_file(dir / "out", "new"); }, "exists; --force replaces it");
+  expect_refused(
+      ErrorCode::kUsage, [&] { make_file(dir / "out", "new"); }, "exists; --force replaces it");
   EXPECT_EQ(test::read_file(dir / "out"), "old");
   make_file(dir / "out", "new", true);
   EXPECT_EQ(test::read_file(dir / "out"), "new");
   test::write_file(dir / "m-2", "old");  // a member of a set, too
   Output output(dir / "m", false, false);
-  expect_refused(ErrorCode::kUsage, [&] { output.create("m-2", 1); }, "exists; --force replaces it");
+  expect_refused(
+      ErrorCode::kUsage, [&] { output.create("m-2", 1); }, "exists; --force replaces it");
   EXPECT_EQ(test::read_file(dir / "m-2"), "old");
 }
 
@@ -154,13 +159,15 @@ TEST(Output, ALinkIsReplacedAndNotFollowed) {
   const test::TempDir dir;
   test::write_file(dir / "precious", "keep");
   fs::create_symlink("precious", dir / "out");
-  expect_refused(ErrorCode::kUsage, [&] { make_file(dir / "out", "new"); }, "exists; --force replaces it");
+  expect_refused(
+      ErrorCode::kUsage, [&] { make_file(dir / "out", "new"); }, "exists; --force replaces it");
   make_file(dir / "out", "new", true);
   EXPECT_FALSE(fs::is_symlink(dir / "out"));
   EXPECT_EQ(test::read_file(dir / "out"), "new");
   EXPECT_EQ(test::read_file(dir / "precious"), "keep");
   fs::create_symlink("nowhere", dir / "dangling");
-  expect_refused(ErrorCode::kUsage, [&] { make_file(dir / "dangling", "new"); }, "exists; --force replaces it");
+  expect_refused(
+      ErrorCode::kUsage, [&] { make_file(dir / "dangling", "new"); }, "exists; --force replaces it");
   EXPECT_EQ(dir.names(), (Names{"dangling", "out", "precious"}));
 }
 
@@ -168,7 +175,12 @@ TEST(Output, ALinkToAFolderIsReplacedAndNotFollowed) {
   const test::TempDir dir;
   make_folder(dir / "precious", {{"model.safetensors", "keep"}});
   fs::create_directory_symlink("precious", dir / "out");
-  expect_refused(ErrorCode::kUsage, [&] { make_folder(dir / "out", {{"model.safetensors", "new"}}); }, "--force");
+  expect_refused(
+      ErrorCode::kUsage,
+      [&] {
+        make_folder(dir / "out", {{"model.safetensors", "new"}});
+      },
+      "--force");
   make_folder(dir / "out", {{"model.safetensors", "new"}}, true);
   EXPECT_FALSE(fs::is_symlink(dir / "out"));
   EXPECT_EQ(test::read_file(dir / "out/model.safetensors"), "new");
@@ -180,25 +192,30 @@ TEST(Output, LinksInPlaceOfTheTemporaryAreNotFollowed) {
   const test::TempDir dir;
   test::write_file(dir / "precious", "keep");
   fs::create_symlink("precious", dir / ".out.wconv-tmp");
-  expect_refused(ErrorCode::kIo, [&] { make_file(dir / "out", "new"); }, "cannot create its temporary");
+  expect_refused(
+      ErrorCode::kIo, [&] { make_file(dir / "out", "new"); }, "cannot create its temporary");
   fs::remove(dir / ".out.wconv-tmp");
   fs::create_hard_link(dir / "precious", dir / ".out.wconv-tmp");
-  expect_refused(ErrorCode::kIo, [&] { make_file(dir / "out", "new"); }, "is in the way");
+  expect_refused(
+      ErrorCode::kIo, [&] { make_file(dir / "out", "new"); }, "is in the way");
   fs::remove(dir / ".out.wconv-tmp");
   ASSERT_EQ(::mkfifo((dir / ".out.wconv-tmp").c_str(), 0600), 0);
-  expect_refused(ErrorCode::kIo, [&] { make_file(dir / "out", "new"); }, "is in the way");
+  expect_refused(
+      ErrorCode::kIo, [&] { make_file(dir / "out", "new"); }, "is in the way");
   EXPECT_EQ(test::read_file(dir / "precious"), "keep");
 }
 
 TEST(Output, MayBeItsOwnInput) {
   const test::TempDir dir;
-  const std::string path = test::write_safetensors(dir / "m.safetensors", {{"b", DType::kF32, {1}, test::bytes_of({1.5f})},
-                                                                           {"a", DType::kU8, {2}, test::bytes_of<unsigned char>({1, 2})}});
+  const std::string path = test::write_safetensors(
+      dir / "m.safetensors",
+      {{"b", DType::kF32, {1}, test::bytes_of({1.5f})}, {"a", DType::kU8, {2}, test::bytes_of<unsigned char>({1, 2})}});
   for (const std::string& out : {path, dir / "link.safetensors"}) {
     if (out != path) fs::create_symlink("m.safetensors", out);
     const Model model = open_model(path, {});
     Output output(out, false, true);
-    execute(model, find_writer("safetensors")->plan(model, {.file_name = fs::path(out).filename().string()}), output, {});
+    execute(model, find_writer("safetensors")->plan(model, {.file_name = fs::path(out).filename().string()}), output,
+            {});
     output.commit();
     const Model back = open_model(out, {});
     EXPECT_EQ(test::read_all(back.tensors[0]), test::bytes_of({1.5f}));
@@ -228,7 +245,12 @@ TEST(Output, AFolderIsCompleteOrAbsent) {
   EXPECT_EQ(dir.names(), Names{});
   make_folder(dir / "out/", {{"model.safetensors", "1"}, {"config.json", "{}"}});
   EXPECT_EQ(test::read_file(dir / "out/config.json"), "{}");
-  expect_refused(ErrorCode::kUsage, [&] { make_folder(dir / "out", {{"model.safetensors", "2"}}); }, "exists; --force replaces it");
+  expect_refused(
+      ErrorCode::kUsage,
+      [&] {
+        make_folder(dir / "out", {{"model.safetensors", "2"}});
+      },
+      "exists; --force replaces it");
   make_folder(dir / "out", {{"model.safetensors", "2"}}, true);
   EXPECT_EQ(test::read_file(dir / "out/model.safetensors"), "2");
   EXPECT_FALSE(fs::exists(dir / "out/config.json")) << "the old folder is gone as a whole";
@@ -242,22 +264,30 @@ TEST(Output, ReplacesOnlyFoldersThatHoldAModel) {
   const test::TempDir dir;
   fs::create_directories(dir / "home/photos");
   test::write_file(dir / "home/model.safetensors", "x");
-  expect_refused(ErrorCode::kUsage, [&] { make_folder(dir / "home", {}, true); }, "holds the folder photos");
+  expect_refused(
+      ErrorCode::kUsage, [&] { make_folder(dir / "home", {}, true); }, "holds the folder photos");
   fs::create_directory(dir / "notes");
   test::write_file(dir / "notes/todo.txt", "x");
-  expect_refused(ErrorCode::kUsage, [&] { make_folder(dir / "notes", {}, true); }, "holds no weights");
+  expect_refused(
+      ErrorCode::kUsage, [&] { make_folder(dir / "notes", {}, true); }, "holds no weights");
   test::write_file(dir / "file", "x");
-  expect_refused(ErrorCode::kUsage, [&] { make_folder(dir / "file", {}, true); }, "is a file; the output is a folder");
-  expect_refused(ErrorCode::kUsage, [&] { make_file(dir / "notes", "x", true); }, "is a folder; the output is a file");
+  expect_refused(
+      ErrorCode::kUsage, [&] { make_folder(dir / "file", {}, true); }, "is a file; the output is a folder");
+  expect_refused(
+      ErrorCode::kUsage, [&] { make_file(dir / "notes", "x", true); }, "is a folder; the output is a file");
   EXPECT_EQ(dir.names(), (Names{"file", "home", "notes"}));
 }
 
 TEST(Output, NamesThatCannotBeMadeAreRefused) {
   const test::TempDir dir;
-  expect_refused(ErrorCode::kUsage, [&] { make_file(dir / "absent/out", "x"); }, "does not exist");
-  expect_refused(ErrorCode::kUsage, [&] { make_file("", "x"); }, "is no name for an output");
-  expect_refused(ErrorCode::kUsage, [&] { make_folder(dir / "..", {}, true); }, "is no name for an output");
-  expect_refused(ErrorCode::kUsage, [&] { make_file("/dev/null", "x", true); }, "neither a regular file nor a link");
+  expect_refused(
+      ErrorCode::kUsage, [&] { make_file(dir / "absent/out", "x"); }, "does not exist");
+  expect_refused(
+      ErrorCode::kUsage, [&] { make_file("", "x"); }, "is no name for an output");
+  expect_refused(
+      ErrorCode::kUsage, [&] { make_folder(dir / "..", {}, true); }, "is no name for an output");
+  expect_refused(
+      ErrorCode::kUsage, [&] { make_file("/dev/null", "x", true); }, "neither a regular file nor a link");
 }
 
 TEST(Output, NewFilesHaveTheUmasksModeAndReplacedOnesKeepTheirs) {
@@ -282,7 +312,8 @@ TEST(Output, NewFilesHaveTheUmasksModeAndReplacedOnesKeepTheirs) {
 TEST(Output, AFullDiskIsSaidBeforeAnythingIsWritten) {
   const test::TempDir dir;
   Output output(dir / "out", false, false);
-  expect_refused(ErrorCode::kIo, [&] { output.create("out", std::uint64_t{1} << 62); }, dir / "out");
+  expect_refused(
+      ErrorCode::kIo, [&] { output.create("out", std::uint64_t{1} << 62); }, dir / "out");
 }
 
 }  // namespace

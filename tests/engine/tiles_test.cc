@@ -47,7 +47,8 @@ void expect_whole(const std::vector<Task>& tasks, std::uint64_t size) {
 TEST(OutputTasks, CutTensorsAtWholeBlocks) {
   const Model model = zeros(DType::kQ6_K, 256 * 3001);  // blocks of 210 bytes
   const std::uint64_t bytes = model.tensors[0].data->size_bytes();
-  const Layout layout{{output(100 + bytes, {piece(0, LiteralPiece{std::vector<std::byte>(33)}), piece(100, TensorPiece{0, bytes})})}};
+  const Layout layout{
+      {output(100 + bytes, {piece(0, LiteralPiece{std::vector<std::byte>(33)}), piece(100, TensorPiece{0, bytes})})}};
   const auto tasks = output_tasks(model, layout, true, kTile);
   expect_whole(tasks, 100 + bytes);
   ASSERT_GT(tasks.size(), 5u);
@@ -86,7 +87,8 @@ TEST(OutputTasks, KernelCopiesOnlyLargePlainRangesOfFilesWithoutHashing) {
   test::write_file(dir / "in", std::string(3 << 20, 'x'));
   Model model = zeros(DType::kU8, 1);
   model.tensors[0].data = file_tensor(File::open(dir / "in"), 0, 3 << 20);
-  const Layout layout{{output(8 + (3 << 20), {piece(0, LiteralPiece{std::vector<std::byte>(8)}), piece(8, TensorPiece{0, 3 << 20})})}};
+  const Layout layout{
+      {output(8 + (3 << 20), {piece(0, LiteralPiece{std::vector<std::byte>(8)}), piece(8, TensorPiece{0, 3 << 20})})}};
   const auto copied = output_tasks(model, layout, false, kTile);
   expect_whole(copied, layout.files[0].size);
   ASSERT_EQ(copied.size(), 2u);
@@ -98,7 +100,9 @@ TEST(OutputTasks, KernelCopiesOnlyLargePlainRangesOfFilesWithoutHashing) {
 TEST(OutputTasks, RefuseALayoutThatOverlapsOrLeavesTheFile) {
   const Model model = zeros(DType::kU8, 100'000);
   const auto cut = [&](std::uint64_t size, std::uint64_t second) {
-    return output_tasks(model, {{output(size, {piece(0, TensorPiece{0, 100'000}), piece(second, TensorPiece{0, 100'000})})}}, true, kTile);
+    return output_tasks(model,
+                        {{output(size, {piece(0, TensorPiece{0, 100'000}), piece(second, TensorPiece{0, 100'000})})}},
+                        true, kTile);
   };
   EXPECT_NO_THROW(cut(200'000, 100'000));
   for (const auto& [size, second] : {std::pair{200'000, 1'000}, {199'999, 100'000}}) {

@@ -37,8 +37,10 @@ class Shards : public testing::Test {
         ADD_FAILURE() << "not refused: " << words;
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), code) << error.what();
-        EXPECT_NE(std::string_view(error.what()).find(words), std::string_view::npos) << error.what() << "\nnot: " << words;
-        EXPECT_NE(std::string_view(error.what()).find("model.safetensors.index.json"), std::string_view::npos) << error.what();
+        EXPECT_NE(std::string_view(error.what()).find(words), std::string_view::npos)
+            << error.what() << "\nnot: " << words;
+        EXPECT_NE(std::string_view(error.what()).find("model.safetensors.index.json"), std::string_view::npos)
+            << error.what();
       }
     }
   }
@@ -70,13 +72,16 @@ TEST_F(Shards, ThatAreMissingAreNamed) {
 }
 
 TEST_F(Shards, TensorThatNoShardHoldsIsNamed) {
-  index(R"("a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors","c":"model-00002-of-00002.safetensors")");
+  index(
+      R"("a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors","c":"model-00002-of-00002.safetensors")");
   expect_refused(ErrorCode::kCorrupt, "the index names tensors that no shard holds: 'c'");
 }
 
 TEST_F(Shards, TensorInTwoShardsIsNamed) {
   test::write_safetensors(dir_ / "model-00002-of-00002.safetensors", {byte_tensor("a", 1), byte_tensor("b", 2)});
-  expect_refused(ErrorCode::kCorrupt, "tensor 'a' stands in two shards: model-00001-of-00002.safetensors and model-00002-of-00002.safetensors");
+  expect_refused(
+      ErrorCode::kCorrupt,
+      "tensor 'a' stands in two shards: model-00001-of-00002.safetensors and model-00002-of-00002.safetensors");
 }
 
 TEST_F(Shards, TensorsInAnotherShardThanTheIndexSays) {
@@ -98,14 +103,16 @@ TEST_F(Shards, StaleTotalIsAWarning) {
 }
 
 TEST_F(Shards, TotalMayBeAFloatOrAbsent) {  // both are found on the hub
-  write_index(R"({"metadata":{"total_size":2.0},"weight_map":{"a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors"}})");
+  write_index(
+      R"({"metadata":{"total_size":2.0},"weight_map":{"a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors"}})");
   EXPECT_TRUE(open_model(dir_.path().string(), {}).findings.empty());
   write_index(R"({"weight_map":{"a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors"}})");
   EXPECT_TRUE(open_model(dir_.path().string(), {}).findings.empty());
 }
 
 TEST_F(Shards, EscapingNamesAreRefusedAndNothingIsOpened) {
-  for (const std::string_view name : {"../x.safetensors", "/etc/passwd", "sub/../../x", "", ".", "..", "C:\\\\x", "a\\u0000b"}) {
+  for (const std::string_view name :
+       {"../x.safetensors", "/etc/passwd", "sub/../../x", "", ".", "..", "C:\\\\x", "a\\u0000b"}) {
     index(fmt::format(R"("a":"{}")", name));
     expect_refused(ErrorCode::kCorrupt, "nothing was opened");
   }
@@ -119,11 +126,13 @@ TEST_F(Shards, MayLieInAFolderBelow) {
 }
 
 TEST_F(Shards, IndexThatIsNoneIsRefused) {
-  for (const auto& [text, words] : {std::pair{"[]", "the index has no 'weight_map'"}, {"{}", "the index has no 'weight_map'"},
+  for (const auto& [text, words] : {std::pair{"[]", "the index has no 'weight_map'"},
+                                    {"{}", "the index has no 'weight_map'"},
                                     {"{\"weight_map\":[]}", "'weight_map' is array, not an object"},
                                     {"{\"weight_map\":{}}", "'weight_map' is empty"},
                                     {"{\"weight_map\":{\"a\":1}}", "'weight_map' names no file for tensor 'a'"},
-                                    {"{", "is not JSON"}, {"", "is not JSON"}}) {
+                                    {"{", "is not JSON"},
+                                    {"", "is not JSON"}}) {
     write_index(text);
     expect_refused(ErrorCode::kCorrupt, words);
   }
@@ -160,14 +169,16 @@ TEST(Folder, TakesItsSideFilesAlong) {
   const test::TempDir dir;
   test::write_safetensors(dir / "model.safetensors", {byte_tensor("a", 1)});
   test::write_safetensors(dir / "adapter.safetensors", {byte_tensor("z", 1)});
-  for (const std::string name : {"config.json", "tokenizer.json", "merges.txt", "spiece.model", "README.md", "LICENSE", "chat_template.jinja",
-                                 "modeling_x.py", ".gitattributes", "training_args.bin", "wconv.json", "old.safetensors.wconv.json"}) {
+  for (const std::string name :
+       {"config.json", "tokenizer.json", "merges.txt", "spiece.model", "README.md", "LICENSE", "chat_template.jinja",
+        "modeling_x.py", ".gitattributes", "training_args.bin", "wconv.json", "old.safetensors.wconv.json"}) {
     test::write_file(dir / name, "{\"model_type\":\"qwen2\"}");
   }
   const Model model = open_model(dir.path().string(), {});
   std::vector<std::string> names;
   for (const SideFile& side : model.side_files) names.push_back(side.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"LICENSE", "README.md", "chat_template.jinja", "config.json", "merges.txt", "spiece.model", "tokenizer.json"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"LICENSE", "README.md", "chat_template.jinja", "config.json", "merges.txt",
+                                             "spiece.model", "tokenizer.json"}));
   EXPECT_EQ(model.architecture, "qwen2");
   EXPECT_EQ(model.tensors.at(0).info.name, "a");
   EXPECT_EQ(model.path, dir.path().string());
@@ -188,7 +199,8 @@ TEST(Folder, ThatHoldsNoOneModelSaysSo) {
   expect_refused(empty, ErrorCode::kMissing, "the folder holds no weights");
   test::write_safetensors(several / "x.safetensors", {byte_tensor("a", 1)});
   test::write_safetensors(several / "y.safetensors", {byte_tensor("a", 1)});
-  expect_refused(several, ErrorCode::kUsage, "the folder holds several weight files ('x.safetensors', 'y.safetensors'); name the one");
+  expect_refused(several, ErrorCode::kUsage,
+                 "the folder holds several weight files ('x.safetensors', 'y.safetensors'); name the one");
   test::write_file(distributed / "__0_0.distcp", "x");
   expect_refused(distributed, ErrorCode::kUnsupported, "dcp_to_torch");
 }

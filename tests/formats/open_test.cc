@@ -38,23 +38,30 @@ void expect_refused_as(std::string_view bytes, ErrorCode code, std::string_view 
 
 TEST(Impostor, GitLfsPointerSaysWhatIsMissingAndWhatToDo) {
   constexpr std::string_view kOid = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393";
-  const std::string pointer = fmt::format("version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 12345\n", kOid);
-  expect_refused_as(pointer, ErrorCode::kMissing,
-                    fmt::format("is a Git LFS pointer, not the file itself (real size 12345 bytes, sha256 {}); run 'git lfs pull'", kOid));
-  expect_refused_as("version https://git-lfs.github.com/spec/v1\r\nsize 7\r\n", ErrorCode::kMissing, "real size 7 bytes, sha256 unknown");
+  const std::string pointer =
+      fmt::format("version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 12345\n", kOid);
+  expect_refused_as(
+      pointer, ErrorCode::kMissing,
+      fmt::format("is a Git LFS pointer, not the file itself (real size 12345 bytes, sha256 {}); run 'git lfs pull'",
+                  kOid));
+  expect_refused_as("version https://git-lfs.github.com/spec/v1\r\nsize 7\r\n", ErrorCode::kMissing,
+                    "real size 7 bytes, sha256 unknown");
   EXPECT_EQ(exit_status(ErrorCode::kMissing), 66);
 }
 
 TEST(Impostor, ErrorPagesAreNamed) {
-  expect_refused_as("<!DOCTYPE html>\n<html><body>404</body></html>", ErrorCode::kCorrupt, "is an HTML page, not a model");
+  expect_refused_as("<!DOCTYPE html>\n<html><body>404</body></html>", ErrorCode::kCorrupt,
+                    "is an HTML page, not a model");
   expect_refused_as("\xef\xbb\xbf\n  <HTML lang=en>", ErrorCode::kCorrupt, "is an HTML page");
-  expect_refused_as("<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>", ErrorCode::kCorrupt, "is an XML message");
+  expect_refused_as("<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>", ErrorCode::kCorrupt,
+                    "is an XML message");
   expect_refused_as("{\"error\":\"Repository not found\"}", ErrorCode::kCorrupt, "is JSON text, not weights");
 }
 
 TEST(Impostor, EmptyAndZeroFilledFilesAreUnfinishedDownloads) {
   expect_refused_as("", ErrorCode::kCorrupt, "is empty (0 bytes): an unfinished download");
-  expect_refused_as(std::string(100'000, '\0'), ErrorCode::kCorrupt, "begins with 4096 zero bytes: an unfinished or damaged download");
+  expect_refused_as(std::string(100'000, '\0'), ErrorCode::kCorrupt,
+                    "begins with 4096 zero bytes: an unfinished or damaged download");
 }
 
 TEST(Impostor, OtherFormatsAreNamed) {
@@ -65,7 +72,8 @@ TEST(Impostor, OtherFormatsAreNamed) {
   expect_refused_as("\x93NUMPY\x01\x00rest"sv, ErrorCode::kUnsupported, "is a NumPy array");
   expect_refused_as("\x1c\x00\x00\x00TFL3rest"sv, ErrorCode::kUnsupported, "is a TensorFlow Lite model");
   expect_refused_as("tjgg\x03\x00\x00\x00rest"sv, ErrorCode::kUnsupported, "is an old GGML file from before GGUF");
-  expect_refused_as("outs:\n- md5: 0\n  path: m\n"sv, ErrorCode::kMissing, "is a DVC stub, not the file itself; run 'dvc pull'");
+  expect_refused_as("outs:\n- md5: 0\n  path: m\n"sv, ErrorCode::kMissing,
+                    "is a DVC stub, not the file itself; run 'dvc pull'");
   expect_refused_as("%PDF-1.7\n"sv, ErrorCode::kCorrupt, "is a PDF document");
 }
 
@@ -91,9 +99,11 @@ TEST(Truncated, DownloadersNamesAreUnderstood) {
   const test::TempDir dir;
   const auto bytes = test::safetensors_bytes(small());
   const auto half = std::span(bytes).first(bytes.size() - 4);
-  for (const std::string name : {"abc123.incomplete", "m.safetensors.aria2", "m.safetensors.part", "m.crdownload", ".m.safetensors.wconv-tmp"}) {
+  for (const std::string name :
+       {"abc123.incomplete", "m.safetensors.aria2", "m.safetensors.part", "m.crdownload", ".m.safetensors.wconv-tmp"}) {
     test::write_file(dir / name, half);
-    expect_refused(dir / name, ErrorCode::kCorrupt, "is an unfinished download; let the download end, or start it again");
+    expect_refused(dir / name, ErrorCode::kCorrupt,
+                   "is an unfinished download; let the download end, or start it again");
   }
   test::write_file(dir / "m.safetensors", half);  // with aria2's control file beside it
   expect_refused(dir / "m.safetensors", ErrorCode::kCorrupt, "is an unfinished download");
@@ -163,7 +173,8 @@ TEST(HuggingFaceCache, LinksThatLeaveTheModelAreNot) {
   EXPECT_EQ(model.findings[0].code, "link-outside");
   fs::create_symlink("../secret.safetensors", dir / "model/shard.safetensors");
   test::write_file(dir / "model/model.safetensors.index.json", R"({"weight_map":{"w":"shard.safetensors"}})");
-  expect_refused(dir / "model", ErrorCode::kCorrupt, "the shard 'shard.safetensors' is a link that leaves the model's folder");
+  expect_refused(dir / "model", ErrorCode::kCorrupt,
+                 "the shard 'shard.safetensors' is a link that leaves the model's folder");
 }
 
 }  // namespace

@@ -38,15 +38,16 @@ TEST(DTypeTable, NamesAreUniqueAndFound) {
   }
 }
 
-// (block elements, block bytes) as gguf-py 0.19's GGML_QUANT_SIZES has them; Q8_1 there is 40, ggml-common.h asserts 36.
+// (block elements, block bytes) as gguf-py 0.19's GGML_QUANT_SIZES has them; Q8_1 there is 40, ggml-common.h
+// asserts 36.
 TEST(DTypeTable, GgmlSizesAreThoseOfGgml) {
   const std::tuple<DType, int, int> known[] = {
-      {DType::kQ4_0, 32, 18},    {DType::kQ4_1, 32, 20},    {DType::kQ5_0, 32, 22},     {DType::kQ5_1, 32, 24},
-      {DType::kQ8_0, 32, 34},    {DType::kQ2_K, 256, 84},   {DType::kQ3_K, 256, 110},   {DType::kQ4_K, 256, 144},
-      {DType::kQ5_K, 256, 176},  {DType::kQ6_K, 256, 210},  {DType::kQ8_K, 256, 292},   {DType::kIQ2_XXS, 256, 66},
-      {DType::kIQ2_XS, 256, 74}, {DType::kIQ3_XXS, 256, 98}, {DType::kIQ1_S, 256, 50},  {DType::kIQ4_NL, 32, 18},
-      {DType::kIQ3_S, 256, 110}, {DType::kIQ2_S, 256, 82},  {DType::kIQ4_XS, 256, 136}, {DType::kIQ1_M, 256, 56},
-      {DType::kTQ1_0, 256, 54},  {DType::kTQ2_0, 256, 66},  {DType::kMXFP4, 32, 17},    {DType::kNVFP4, 64, 36},
+      {DType::kQ4_0, 32, 18},    {DType::kQ4_1, 32, 20},     {DType::kQ5_0, 32, 22},     {DType::kQ5_1, 32, 24},
+      {DType::kQ8_0, 32, 34},    {DType::kQ2_K, 256, 84},    {DType::kQ3_K, 256, 110},   {DType::kQ4_K, 256, 144},
+      {DType::kQ5_K, 256, 176},  {DType::kQ6_K, 256, 210},   {DType::kQ8_K, 256, 292},   {DType::kIQ2_XXS, 256, 66},
+      {DType::kIQ2_XS, 256, 74}, {DType::kIQ3_XXS, 256, 98}, {DType::kIQ1_S, 256, 50},   {DType::kIQ4_NL, 32, 18},
+      {DType::kIQ3_S, 256, 110}, {DType::kIQ2_S, 256, 82},   {DType::kIQ4_XS, 256, 136}, {DType::kIQ1_M, 256, 56},
+      {DType::kTQ1_0, 256, 54},  {DType::kTQ2_0, 256, 66},   {DType::kMXFP4, 32, 17},    {DType::kNVFP4, 64, 36},
       {DType::kQ1_0, 128, 18},   {DType::kQ2_0, 64, 18}};
   for (const auto& [dtype, elements, bytes] : known) {
     EXPECT_EQ(info(dtype).block_elements, elements) << name(dtype);

@@ -26,7 +26,8 @@ std::vector<std::byte> read_all(const TensorData& data) {
 
 // The definition, one element at a time.
 std::vector<std::byte> expected_view(const std::vector<std::byte>& storage, std::size_t element, std::uint64_t offset,
-                                     const std::vector<std::uint64_t>& shape, const std::vector<std::int64_t>& strides) {
+                                     const std::vector<std::uint64_t>& shape,
+                                     const std::vector<std::int64_t>& strides) {
   std::vector<std::byte> out;
   std::vector<std::uint64_t> index(shape.size());
   for (std::uint64_t n = element_count(shape); n > 0; --n) {
@@ -77,7 +78,8 @@ TEST(StridedTensor, RandomViewsEqualTheDefinition) {
 
 TEST(StridedTensor, ContiguousViewOfAFileIsAFileRange) {
   const auto storage = file_tensor(File::from_bytes("storage", numbered(64)), 16, 48);
-  const auto view = strided_tensor(storage, 4, 2, std::vector<std::uint64_t>{2, 1, 3}, std::vector<std::int64_t>{3, 99, 1});
+  const auto view =
+      strided_tensor(storage, 4, 2, std::vector<std::uint64_t>{2, 1, 3}, std::vector<std::int64_t>{3, 99, 1});
   ASSERT_TRUE(view->file_range());
   EXPECT_EQ(view->file_range()->offset, 24u);
   EXPECT_EQ(view->file_range()->size, 24u);
@@ -124,10 +126,11 @@ TEST(Metadata, TextFormIsItsOwnInverse) {
   metadata.append("flag", MetaValue::boolean(true));
   metadata.append("bytes", MetaValue::string("\xff\xfe"));
   metadata.append("tokens", {MetaType::kArray, MetaArray{MetaType::kString, std::vector<std::string>{"a", "\xff"}}});
-  metadata.append("nested", {MetaType::kArray,
-                             MetaArray{MetaType::kArray, std::vector<MetaArray>{
-                                 MetaArray{MetaType::kU8, std::vector<std::uint64_t>{1, 2}},
-                                 MetaArray{MetaType::kF64, std::vector<double>{0.5}}}}});
+  metadata.append(
+      "nested",
+      {MetaType::kArray,
+       MetaArray{MetaType::kArray, std::vector<MetaArray>{MetaArray{MetaType::kU8, std::vector<std::uint64_t>{1, 2}},
+                                                          MetaArray{MetaType::kF64, std::vector<double>{0.5}}}}});
   const auto text = metadata_to_text(metadata);
   EXPECT_EQ(text[0].second, "a \"quoted\" name");
   const Metadata back = metadata_from_text(text);

@@ -146,8 +146,8 @@ std::string write_safetensors(const std::string& path, const std::vector<TensorS
   return path;
 }
 
-void add_record(Model& model, std::shared_ptr<const File> file, std::uint64_t offset, std::uint64_t size, std::uint32_t crc32,
-                std::string name) {
+void add_record(Model& model, std::shared_ptr<const File> file, std::uint64_t offset, std::uint64_t size,
+                std::uint32_t crc32, std::string name) {
   RecordCheck& check = model.checks.emplace_back();
   check.range.file = std::move(file);
   check.range.offset = offset;

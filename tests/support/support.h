@@ -83,8 +83,8 @@ std::string write_safetensors(const std::string& path, const std::vector<TensorS
                               const TextMetadata& metadata = {});
 
 // Adds a record with a CRC-32 to model.checks.
-void add_record(Model& model, std::shared_ptr<const File> file, std::uint64_t offset, std::uint64_t size, std::uint32_t crc32,
-                std::string name);
+void add_record(Model& model, std::shared_ptr<const File> file, std::uint64_t offset, std::uint64_t size,
+                std::uint32_t crc32, std::string name);
 
 // All the bytes of a tensor.
 std::vector<std::byte> read_all(const Tensor& tensor);

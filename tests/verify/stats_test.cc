@@ -30,7 +30,8 @@ void expect_stats(const TensorStats& got, const nlohmann::json& want, const std:
   EXPECT_EQ(got.nans, want.at("nans")) << name;
   EXPECT_EQ(got.infinities, want.at("infinities")) << name;
   if (!want.contains("min")) {
-    for (const double value : {got.min, got.max, got.mean, got.sd, got.percentiles[3]}) EXPECT_TRUE(std::isnan(value)) << name;
+    for (const double value : {got.min, got.max, got.mean, got.sd, got.percentiles[3]})
+      EXPECT_TRUE(std::isnan(value)) << name;
     return;
   }
   EXPECT_EQ(got.min, want.at("min").get<double>()) << name;
@@ -110,7 +111,8 @@ TEST(Stats, MeanOfHugeValuesDoesNotOverflow) {
 }
 
 TEST(Stats, PackedTypesAreDecoded) {
-  const Tensor tensor = test::make_model({{"t", DType::kF4, {2, 2}, test::bytes_of<unsigned char>({0x72, 0xf0})}}).tensors[0];  // 1 6 0 -6
+  const Tensor tensor = test::make_model({{"t", DType::kF4, {2, 2}, test::bytes_of<unsigned char>({0x72, 0xf0})}})
+                            .tensors[0];  // 1 6 0 -6
   const TensorStats stats = tensor_stats(tensor);
   EXPECT_EQ(stats.count, 4u);
   EXPECT_EQ(stats.min, -6);
@@ -148,8 +150,11 @@ TEST(RadixSelect, FindsEveryRank) {
     for (double& value : values) {
       value = std::bit_cast<double>(random());
       if (!std::isfinite(value)) value = 0;
-      if (width == KeyWidth::k32) value = static_cast<float>(std::ldexp(value, -static_cast<int>(std::ilogb(value == 0 ? 1 : value))));
-      if (width == KeyWidth::k16) value = std::bit_cast<float>(static_cast<std::uint32_t>(random() % 0x7f80) << 16 | (random() % 2 ? 0x80000000 : 0));
+      if (width == KeyWidth::k32)
+        value = static_cast<float>(std::ldexp(value, -static_cast<int>(std::ilogb(value == 0 ? 1 : value))));
+      if (width == KeyWidth::k16)
+        value =
+            std::bit_cast<float>(static_cast<std::uint32_t>(random() % 0x7f80) << 16 | (random() % 2 ? 0x80000000 : 0));
     }
     std::vector<std::uint64_t> ranks(values.size());
     for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = i;
@@ -171,7 +176,8 @@ TEST(RadixSelect, FindsEveryRank) {
 TEST(Measure, GivesDigestsOfTensorsAndFilesAndMeasuresTiedOnesOnce) {
   const test::TempDir dir;
   const auto bytes = test::bytes_of({1.0f, 2.0f});
-  test::write_safetensors(dir / "m.safetensors", {{"a", DType::kF32, {2}, bytes}, {"q", DType::kU8, {3'000'000}, std::vector<std::byte>(3'000'000)}});
+  test::write_safetensors(dir / "m.safetensors", {{"a", DType::kF32, {2}, bytes},
+                                                  {"q", DType::kU8, {3'000'000}, std::vector<std::byte>(3'000'000)}});
   Model model = open_model(dir / "m.safetensors", {});
   model.tensors.push_back(model.tensors[0]);
   MeasureOptions options;

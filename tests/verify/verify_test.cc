@@ -36,7 +36,8 @@ std::vector<float> random_values(std::size_t count, unsigned seed) {
   return values;
 }
 
-VerifyReport compare(const std::vector<test::TensorSpec>& a, const std::vector<test::TensorSpec>& b, VerifyOptions options = {}) {
+VerifyReport compare(const std::vector<test::TensorSpec>& a, const std::vector<test::TensorSpec>& b,
+                     VerifyOptions options = {}) {
   return verify(test::make_model(a), test::make_model(b), options);
 }
 TensorComparison compare_one(const test::TensorSpec& a, const test::TensorSpec& b, VerifyOptions options = {}) {
@@ -67,7 +68,8 @@ TEST(Verify, EqualModelsAreEqual) {
 
 TEST(Verify, ValuesAreComparedAcrossDtypes) {
   std::vector<float> halves(10'000);
-  for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<float>(i % 64) / 4 - 8;  // exact in every type below
+  for (std::size_t i = 0; i < halves.size(); ++i)
+    halves[i] = static_cast<float>(i % 64) / 4 - 8;  // exact in every type below
   for (const DType dtype : {DType::kF16, DType::kBF16, DType::kF64}) {
     std::vector<std::byte> bytes(halves.size() * info(dtype).block_bytes);
     const std::vector<double> wide(halves.begin(), halves.end());
@@ -75,10 +77,14 @@ TEST(Verify, ValuesAreComparedAcrossDtypes) {
     const VerifyReport report = compare({f32("w", halves)}, {{"w", dtype, {halves.size()}, bytes}});
     EXPECT_EQ(report.tensors[0].status, "dtype") << name(dtype);
     EXPECT_TRUE(report.equal);
-    EXPECT_TRUE(explains(report, fmt::format("1 tensor is F32 in the reference and {} in the candidate; the values are equal", name(dtype))));
+    EXPECT_TRUE(explains(
+        report,
+        fmt::format("1 tensor is F32 in the reference and {} in the candidate; the values are equal", name(dtype))));
   }
-  EXPECT_EQ(compare_one(f32("w", {1, 2, 3}), {"w", DType::kI8, {3}, test::bytes_of<signed char>({1, 2, 3})}).status, "dtype");
-  EXPECT_EQ(compare_one(f32("w", {1, 2, 3}), {"w", DType::kI8, {3}, test::bytes_of<signed char>({1, 2, 4})}).status, "different");
+  EXPECT_EQ(compare_one(f32("w", {1, 2, 3}), {"w", DType::kI8, {3}, test::bytes_of<signed char>({1, 2, 3})}).status,
+            "dtype");
+  EXPECT_EQ(compare_one(f32("w", {1, 2, 3}), {"w", DType::kI8, {3}, test::bytes_of<signed char>({1, 2, 4})}).status,
+            "different");
 }
 
 TEST(Verify, MetricsAreThoseOfTheDefinition) {
@@ -172,7 +178,8 @@ TEST(NonFinite, AMismatchIsCountedAndNoThresholdAllowsIt) {
   VerifyOptions options;
   options.max_rmse = 1e9;
   options.min_cosine = -1;
-  const TensorComparison got = compare_one(f32("w", {1, kNan, kInf, kInf, kNan, 2}), f32("w", {1, 0, -kInf, kInf, kInf, 3}), options);
+  const TensorComparison got =
+      compare_one(f32("w", {1, kNan, kInf, kInf, kNan, 2}), f32("w", {1, 0, -kInf, kInf, kInf, 3}), options);
   EXPECT_EQ(got.status, "different");
   EXPECT_EQ(got.nonfinite_mismatches, 3u);
   EXPECT_EQ(got.different_values, 4u);
@@ -182,7 +189,9 @@ TEST(NonFinite, AMismatchIsCountedAndNoThresholdAllowsIt) {
 }
 
 TEST(Integers, Of64BitsAreComparedExactly) {
-  const auto i64 = [](std::vector<std::int64_t> values) { return test::TensorSpec{"w", DType::kI64, {values.size()}, test::bytes_of(values)}; };
+  const auto i64 = [](std::vector<std::int64_t> values) {
+    return test::TensorSpec{"w", DType::kI64, {values.size()}, test::bytes_of(values)};
+  };
   constexpr std::int64_t kBig = (std::int64_t{1} << 62) + 1;
   TensorComparison got = compare_one(i64({kBig, 5}), i64({kBig + 1, 5}));
   EXPECT_EQ(got.status, "different") << "both are the same in binary64";
@@ -195,7 +204,9 @@ TEST(Integers, Of64BitsAreComparedExactly) {
 }
 
 TEST(Complex, PartsAreCompared) {
-  const auto c64 = [](const std::vector<float>& parts) { return test::TensorSpec{"w", DType::kC64, {parts.size() / 2}, test::bytes_of(parts)}; };
+  const auto c64 = [](const std::vector<float>& parts) {
+    return test::TensorSpec{"w", DType::kC64, {parts.size() / 2}, test::bytes_of(parts)};
+  };
   const TensorComparison got = compare_one(c64({1, 2, 3, 4}), c64({1, 2, 3, 5}));
   EXPECT_EQ(got.different_values, 1u);
   EXPECT_EQ(got.values, 4u);
@@ -216,15 +227,18 @@ TEST(BlockTypes, AreComparedByteByByte) {
 }
 
 TEST(Names, MissingAndUnexpectedAreListed) {
-  const VerifyReport report = compare({f32("a", {1}), f32("lm_head.weight", {2})}, {f32("a", {1}), f32("lm_haed.weight", {2})});
+  const VerifyReport report =
+      compare({f32("a", {1}), f32("lm_head.weight", {2})}, {f32("a", {1}), f32("lm_haed.weight", {2})});
   EXPECT_FALSE(report.equal);
   EXPECT_EQ(report.missing, std::vector<std::string>{"lm_head.weight"});
   EXPECT_EQ(report.unexpected, std::vector<std::string>{"lm_haed.weight"});
-  EXPECT_TRUE(explains(report, "'lm_head.weight' is missing in the candidate; the nearest name that it has is 'lm_haed.weight'"));
+  EXPECT_TRUE(explains(
+      report, "'lm_head.weight' is missing in the candidate; the nearest name that it has is 'lm_haed.weight'"));
 }
 
 TEST(Names, APrefixOnOneSideIsExplainedAndTheValuesCompared) {
-  const std::vector<test::TensorSpec> plain = {f32("a", {1}), f32("b.w", {2})}, prefixed = {f32("module.a", {1}), f32("module.b.w", {3})};
+  const std::vector<test::TensorSpec> plain = {f32("a", {1}), f32("b.w", {2})},
+                                      prefixed = {f32("module.a", {1}), f32("module.b.w", {3})};
   const VerifyReport report = compare(plain, prefixed);
   EXPECT_FALSE(report.equal);
   EXPECT_TRUE(report.missing.empty() && report.unexpected.empty());
@@ -243,7 +257,8 @@ TEST(Names, AnotherPrefixOnEachSideIsExplained) {
   const VerifyReport report = compare({f32("encoder.0.w", {1}), f32("encoder.0.b", {2}), f32("head", {3})},
                                       {f32("backbone.0.w", {1}), f32("backbone.0.b", {2}), f32("head", {3})});
   EXPECT_TRUE(report.missing.empty() && report.unexpected.empty());
-  EXPECT_TRUE(explains(report, "2 names of the candidate have the prefix 'backbone.' where the reference has 'encoder.'"));
+  EXPECT_TRUE(
+      explains(report, "2 names of the candidate have the prefix 'backbone.' where the reference has 'encoder.'"));
   EXPECT_TRUE(explains(report, "--rename '^backbone\\.=encoder.'"));
 }
 
@@ -283,12 +298,14 @@ TEST(Shapes, ATransposedTensorIsRecognised) {
   EXPECT_EQ(report.tensors[0].status, "transposed");
   EXPECT_FALSE(report.equal);
   EXPECT_TRUE(explains(report, "1 tensor is transposed in the candidate, with the same values: 'w'"));
-  EXPECT_EQ(compare({f32("w", {1, 2, 3, 4}, {2, 2})}, {f32("w", {1, 3, 2, 4}, {2, 2})}).tensors[0].status, "transposed");
+  EXPECT_EQ(compare({f32("w", {1, 2, 3, 4}, {2, 2})}, {f32("w", {1, 3, 2, 4}, {2, 2})}).tensors[0].status,
+            "transposed");
   auto wrong = t;
   wrong[5] = 7;
   const VerifyReport other = compare({f32("w", a, {2, 3})}, {f32("w", wrong, {3, 2})});
   EXPECT_EQ(other.tensors[0].status, "shape");
-  EXPECT_TRUE(explains(other, "'w' is [2, 3] in the reference and [3, 2] in the candidate: reversed, perhaps transposed"));
+  EXPECT_TRUE(
+      explains(other, "'w' is [2, 3] in the reference and [3, 2] in the candidate: reversed, perhaps transposed"));
 }
 
 TEST(Shapes, ALargeTransposedTensorThatDiffersInOneValueIsNot) {
@@ -307,7 +324,8 @@ TEST(Shapes, TheSameValuesInAnotherShapeAreExplained) {
   const VerifyReport report = compare({f32("w", {1, 2, 3, 4, 5, 6}, {2, 3})}, {f32("w", {1, 2, 3, 4, 5, 6}, {6, 1})});
   EXPECT_EQ(report.tensors[0].status, "shape");
   EXPECT_FALSE(report.equal);
-  EXPECT_TRUE(explains(report, "'w' is [2, 3] in the reference and [6, 1] in the candidate: the same values in the same order"));
+  EXPECT_TRUE(explains(
+      report, "'w' is [2, 3] in the reference and [6, 1] in the candidate: the same values in the same order"));
   EXPECT_TRUE(explains(compare({f32("w", {1, 2})}, {f32("w", {1, 3}, {2, 1})}), "as many elements (2)"));
 }
 

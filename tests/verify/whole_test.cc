@@ -74,21 +74,26 @@ TEST(Whole, TheIndexOfShardsIsChecked) {
 }
 
 TEST(Whole, TiedWeightsFitTheConfig) {
-  const auto folder = [](const test::TempDir& dir, const std::vector<test::TensorSpec>& tensors, std::string_view config) {
+  const auto folder = [](const test::TempDir& dir, const std::vector<test::TensorSpec>& tensors,
+                         std::string_view config) {
     test::write_safetensors(dir / "model.safetensors", tensors);
     test::write_file(dir / "config.json", config);
     return dir.path().string();
   };
   constexpr std::string_view kTied = R"({"architectures":["Qwen2ForCausalLM"],"tie_word_embeddings":true})";
   constexpr std::string_view kUntied = R"({"architectures":["Qwen2ForCausalLM"],"tie_word_embeddings":false})";
-  const test::TensorSpec embed = f32("model.embed_tokens.weight", 1), same = f32("lm_head.weight", 1), other = f32("lm_head.weight", 2);
+  const test::TensorSpec embed = f32("model.embed_tokens.weight", 1), same = f32("lm_head.weight", 1),
+                         other = f32("lm_head.weight", 2);
   const test::TempDir a, b, c, d, e, f;
   EXPECT_TRUE(check(folder(a, {embed}, kTied)).problems.empty());
   EXPECT_TRUE(check(folder(b, {embed, same}, kTied)).problems.empty());
   EXPECT_TRUE(check(folder(c, {embed, other}, kUntied)).problems.empty());
-  EXPECT_NE(problem_of(folder(d, {embed, other}, kTied)).find("tied to 'model.embed_tokens.weight', but its values differ"), std::string::npos);
+  EXPECT_NE(
+      problem_of(folder(d, {embed, other}, kTied)).find("tied to 'model.embed_tokens.weight', but its values differ"),
+      std::string::npos);
   EXPECT_NE(problem_of(folder(e, {embed}, kUntied)).find("it is missing"), std::string::npos);
-  EXPECT_TRUE(check(folder(f, {embed}, R"({"architectures":["BertModel"],"tie_word_embeddings":false})")).problems.empty());
+  EXPECT_TRUE(
+      check(folder(f, {embed}, R"({"architectures":["BertModel"],"tie_word_embeddings":false})")).problems.empty());
 }
 
 TEST(Whole, EveryRecordAndEveryByteIsRead) {

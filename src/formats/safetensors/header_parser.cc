@@ -98,7 +98,8 @@ class HeaderParser {
     std::vector<std::uint64_t> numbers;
     std::string text;
     json_.array([&] {
-      if (numbers.size() == kMaxRank) refuse("tensor '{}' field '{}' holds more than {} numbers", name, field, kMaxRank);
+      if (numbers.size() == kMaxRank)
+        refuse("tensor '{}' field '{}' holds more than {} numbers", name, field, kMaxRank);
       const std::string_view kind = json_.kind();
       if (kind != "a number") refuse("tensor '{}' field '{}' holds {}; {}", name, field, kind, kAllowed);
       if (!json_.unsigned_integer(numbers.emplace_back(), text)) {
@@ -144,9 +145,10 @@ Header parse_header(const std::shared_ptr<const File>& file) {
   header.data_begin = 8 + size;
   if (size == 0 || reader.u8("header") != '{') fail_at(8, ErrorCode::kCorrupt, "the header does not begin with '{{'");
   HeaderParser(file, 8, header.data_begin, header).parse();
-  refuse_duplicates(header.entries, [](const Entry& entry) -> const std::string& { return entry.info.name; }, "tensor");
-  refuse_duplicates(header.metadata, [](const auto& entry) -> const std::string& { return entry.first; },
-                    "__metadata__ key");
+  refuse_duplicates(
+      header.entries, [](const Entry& entry) -> const std::string& { return entry.info.name; }, "tensor");
+  refuse_duplicates(
+      header.metadata, [](const auto& entry) -> const std::string& { return entry.first; }, "__metadata__ key");
   return header;
 }
 

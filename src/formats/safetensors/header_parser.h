@@ -21,9 +21,10 @@ struct Entry {
 };
 
 struct Header {
-  std::deque<Entry> entries;  // in the header's order; names are unique. A deque can be consumed and never copies itself
-  std::vector<std::pair<std::string, std::string>> metadata;   // in the header's order; keys are unique
-  std::uint64_t data_begin = 0;                                // file offset of the first data byte
+  std::deque<Entry>
+      entries;  // in the header's order; names are unique. A deque can be consumed and never copies itself
+  std::vector<std::pair<std::string, std::string>> metadata;  // in the header's order; keys are unique
+  std::uint64_t data_begin = 0;                               // file offset of the first data byte
 };
 
 // Throws Error(kCorrupt) with the field or tensor and the byte offset. Ranges of entries are not checked here.

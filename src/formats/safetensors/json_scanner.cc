@@ -10,8 +10,8 @@ namespace wconv::safetensors {
 namespace {
 
 constexpr std::uint64_t kWindow = 64 * 1024;
-constexpr std::size_t kMaxDepth = 128;      // serde_json's limit
-constexpr std::size_t kNumberShown = 40;    // characters
+constexpr std::size_t kMaxDepth = 128;    // serde_json's limit
+constexpr std::size_t kNumberShown = 40;  // characters
 
 bool is_digit(int c) { return c >= '0' && c <= '9'; }
 
@@ -110,7 +110,8 @@ std::string JsonScanner::string() {
     if (*stop == '"') break;
     escape(out);
   }
-  if (!is_utf8(out)) fail_at(begin, ErrorCode::kCorrupt, "the header is not JSON: the string '{}' is not UTF-8", out.substr(0, 100));
+  if (!is_utf8(out))
+    fail_at(begin, ErrorCode::kCorrupt, "the header is not JSON: the string '{}' is not UTF-8", out.substr(0, 100));
   return out;
 }
 

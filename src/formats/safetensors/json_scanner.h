@@ -19,13 +19,14 @@ class JsonScanner {
       : file_(std::move(file)), window_begin_(begin), end_(end) {}
 
   std::uint64_t position() const { return window_begin_ + at_; }
-  int next();                        // the first character of what comes next; -1 at the end
-  std::string_view kind();           // of the value that comes next: "a string", "null", …
-  bool take_null();                  // false: something else comes next
+  int next();               // the first character of what comes next; -1 at the end
+  std::string_view kind();  // of the value that comes next: "a string", "null", …
+  bool take_null();         // false: something else comes next
   std::string string();
-  bool unsigned_integer(std::uint64_t& out, std::string& text);  // false, with the number's text: it is not from 0 to 2^64-1
+  bool unsigned_integer(std::uint64_t& out,
+                        std::string& text);  // false, with the number's text: it is not from 0 to 2^64-1
   void skip_value(std::size_t depth = 0);
-  void end();                        // refuses anything but white space
+  void end();  // refuses anything but white space
 
   // member(key) takes the value.
   template <typename Member>

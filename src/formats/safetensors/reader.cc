@@ -15,14 +15,17 @@ using safetensors::Header;
 // Sorts the entries by position.
 void check_ranges(Header& header, std::uint64_t file_bytes) {
   auto& entries = header.entries;
-  const auto before = [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); };
+  const auto before = [](const Entry& a, const Entry& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  };
   if (!std::is_sorted(entries.begin(), entries.end(), before)) std::stable_sort(entries.begin(), entries.end(), before);
   std::uint64_t expected = 0;
   for (const Entry& entry : entries) {
     const auto refuse = [&](std::string message) {
       throw Error(ErrorCode::kCorrupt, std::move(message)).in_tensor(entry.info.name).at(header.data_begin + expected);
     };
-    if (entry.end < entry.begin) refuse(fmt::format("data_offsets [{}, {}] end before they begin", entry.begin, entry.end));
+    if (entry.end < entry.begin)
+      refuse(fmt::format("data_offsets [{}, {}] end before they begin", entry.begin, entry.end));
     if (entry.begin < expected) {
       refuse(fmt::format("data_offsets [{}, {}] overlap the tensor before, which ends at {}", entry.begin, entry.end,
                          expected));
@@ -62,7 +65,8 @@ class Reader final : public FormatReader {
   }
 
   Model open(std::shared_ptr<const File> file, const ReadOptions& options) const override {
-    if (!options.key.empty()) fail(ErrorCode::kUsage, "--key picks a part of a PyTorch checkpoint; this is safetensors");
+    if (!options.key.empty())
+      fail(ErrorCode::kUsage, "--key picks a part of a PyTorch checkpoint; this is safetensors");
     Header header = safetensors::parse_header(file);
     check_ranges(header, file->size());
     Model model;

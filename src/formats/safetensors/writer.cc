@@ -13,10 +13,10 @@ namespace {
 // The reference writer sorts by this order of dtypes, widest alignment first (safetensors/src/tensor.rs, enum Dtype,
 // from its last variant to its first), then by name; so the same tensors give the same bytes.
 constexpr std::array kDtypeOrder = {
-    DType::kU64,  DType::kI64,        DType::kF64,        DType::kC64,    DType::kF32,    DType::kU32,
-    DType::kI32,  DType::kBF16,       DType::kF16,        DType::kU16,    DType::kI16,    DType::kF8E5M2Fnuz,
-    DType::kF8E4M3Fnuz, DType::kF8E8M0, DType::kF8E4M3,   DType::kF8E5M2, DType::kI8,     DType::kU8,
-    DType::kF6E3M2, DType::kF6E2M3,   DType::kF4,         DType::kBool};
+    DType::kU64,        DType::kI64,    DType::kF64,    DType::kC64,    DType::kF32, DType::kU32,
+    DType::kI32,        DType::kBF16,   DType::kF16,    DType::kU16,    DType::kI16, DType::kF8E5M2Fnuz,
+    DType::kF8E4M3Fnuz, DType::kF8E8M0, DType::kF8E4M3, DType::kF8E5M2, DType::kI8,  DType::kU8,
+    DType::kF6E3M2,     DType::kF6E2M3, DType::kF4,     DType::kBool};
 
 std::size_t dtype_rank(DType dtype) {
   return static_cast<std::size_t>(std::find(kDtypeOrder.begin(), kDtypeOrder.end(), dtype) - kDtypeOrder.begin());
@@ -140,9 +140,10 @@ class Writer final : public FormatWriter {
         problems.push_back(fmt::format("the name '{}' is not UTF-8; --rename it", printable(tensor.info.name)));
       }
       if (type.safetensors.empty()) {
-        problems.push_back(fmt::format("tensor '{}' is {}, which safetensors cannot hold; --exclude it or cast it with "
-                                       "--tensor-dtype",
-                                       printable(tensor.info.name), type.name));
+        problems.push_back(
+            fmt::format("tensor '{}' is {}, which safetensors cannot hold; --exclude it or cast it with "
+                        "--tensor-dtype",
+                        printable(tensor.info.name), type.name));
       }
     }
     for (const auto& [key, value] : model.metadata) {
@@ -162,9 +163,8 @@ class Writer final : public FormatWriter {
     }
     const std::string stem = base.substr(0, base.size() - (base.ends_with(".safetensors") ? 12 : 0));
     for (std::size_t s = 0; s < shards.size(); ++s) {
-      layout.files.push_back(plan_file(model, shards[s],
-                                       fmt::format("{}-{:05}-of-{:05}.safetensors", stem, s + 1, shards.size()),
-                                       metadata));
+      layout.files.push_back(plan_file(
+          model, shards[s], fmt::format("{}-{:05}-of-{:05}.safetensors", stem, s + 1, shards.size()), metadata));
     }
     layout.files.push_back(index_file(model, shards, layout.files, stem + ".safetensors.index.json"));
     return layout;

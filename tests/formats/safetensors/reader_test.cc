@@ -19,7 +19,9 @@ std::vector<std::byte> file_of(std::string_view header, std::string_view data = 
   return test::bytes_of(std::span<const char>(text));
 }
 
-Model read(std::span<const std::byte> bytes) { return safetensors_reader().open(File::from_bytes("m.safetensors", bytes), {}); }
+Model read(std::span<const std::byte> bytes) {
+  return safetensors_reader().open(File::from_bytes("m.safetensors", bytes), {});
+}
 Model read(std::string_view header, std::string_view data = "") { return read(file_of(header, data)); }
 
 void expect_refused(std::span<const std::byte> bytes, std::string_view words) {
@@ -43,8 +45,8 @@ std::string one(std::string_view dtype, std::string_view shape, std::string_view
 std::string tensors(std::initializer_list<std::tuple<std::string_view, unsigned, unsigned>> list) {
   std::string text;
   for (const auto& [name, begin, end] : list) {
-    text += fmt::format(R"({}"{}":{{"dtype":"U8","shape":[{}],"data_offsets":[{},{}]}})", text.empty() ? "{" : ",", name,
-                        end - begin, begin, end);
+    text += fmt::format(R"({}"{}":{{"dtype":"U8","shape":[{}],"data_offsets":[{},{}]}})", text.empty() ? "{" : ",",
+                        name, end - begin, begin, end);
   }
   return text + "}";
 }
@@ -53,7 +55,8 @@ TEST(Header, LengthIsCheckedBeforeAnythingIsRead) {
   expect_refused(std::vector<std::byte>(7), "7 bytes is too small for a safetensors file");
   expect_refused(std::vector<std::byte>(0), "0 bytes is too small");
   expect_refused(std::vector<std::byte>(8), "does not begin with '{'");
-  expect_refused(std::vector<std::byte>(16, std::byte{0xff}), "header length 18446744073709551615 is over the format's limit of 100000000 (at byte 0)");
+  expect_refused(std::vector<std::byte>(16, std::byte{0xff}),
+                 "header length 18446744073709551615 is over the format's limit of 100000000 (at byte 0)");
   std::vector<std::byte> past = file_of("{}");
   past[0] = std::byte{3};
   expect_refused(past, "header length 3 is more than the 2 bytes that follow: truncated download? (at byte 0)");
@@ -73,7 +76,8 @@ TEST(Header, BeginsWithABraceAndIsOneJsonObject) {
   expect_refused("{}{}", "", "the header is not JSON");
   expect_refused("{", "", "the header is not JSON");
   expect_refused("{\"a\"}", "", "the header is not JSON");
-  expect_refused(std::string_view("{}\0\0\0\0\0\0", 8), "", "the header is not JSON: byte 0x00 stands where the end of the header should be (at byte 10)");
+  expect_refused(std::string_view("{}\0\0\0\0\0\0", 8), "",
+                 "the header is not JSON: byte 0x00 stands where the end of the header should be (at byte 10)");
 }
 
 TEST(Header, IsUtf8) {
@@ -89,8 +93,10 @@ TEST(Header, KeysAreUnique) {
   expect_refused(tensors({{"a", 0, 1}, {"a", 1, 2}}), "xy", "duplicate tensor 'a' in the header");
   expect_refused(tensors({{"a", 0, 1}, {"a", 0, 1}}), "x", "duplicate tensor 'a'");
   expect_refused(tensors({{"a", 0, 1}, {"\\u0061", 1, 2}}), "xy", "duplicate tensor 'a'");
-  expect_refused(R"({"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "x", "tensor 'a' has a duplicate field 'dtype'");
-  expect_refused(R"({"a":{"dtype":"U8","shape":[1],"shape":[1],"data_offsets":[0,1]}})", "x", "duplicate field 'shape'");
+  expect_refused(R"({"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "x",
+                 "tensor 'a' has a duplicate field 'dtype'");
+  expect_refused(R"({"a":{"dtype":"U8","shape":[1],"shape":[1],"data_offsets":[0,1]}})", "x",
+                 "duplicate field 'shape'");
   expect_refused(R"({"__metadata__":{},"__metadata__":{}})", "", "duplicate key '__metadata__'");
   expect_refused(R"({"__metadata__":{"k":"1","k":"1"}})", "", "duplicate __metadata__ key 'k'");
 }
@@ -102,8 +108,12 @@ TEST(Header, MetadataIsAnObjectOfStrings) {
   ASSERT_EQ(model.metadata.size(), 2u);
   EXPECT_EQ(model.metadata.begin()->first, "z") << "in the order of the file";
   EXPECT_EQ(*model.metadata.find("a")->as_string(), "two");
-  for (const auto& [value, what] : {std::pair{"1", "a number"}, {"null", "null"}, {"{}", "an object"}, {"[]", "an array"},
-                                    {"true", "a boolean"}, {"-1", "a number"}}) {
+  for (const auto& [value, what] : {std::pair{"1", "a number"},
+                                    {"null", "null"},
+                                    {"{}", "an object"},
+                                    {"[]", "an array"},
+                                    {"true", "a boolean"},
+                                    {"-1", "a number"}}) {
     expect_refused(fmt::format(R"({{"__metadata__":{{"k":{}}}}})", value), "",
                    fmt::format("'__metadata__' key 'k' is {}", what));
   }
@@ -122,16 +132,19 @@ TEST(Header, TensorsHaveTheirThreeFields) {
   expect_refused(one("U8", "{}", "[0,1]"), "x", "tensor 'a' field 'shape' holds an object; only an array of integers");
   expect_refused(one("U8", "[[1]]", "[0,1]"), "x", "tensor 'a' field 'shape' holds an array");
   expect_refused(one("U8", "1", "[0,1]"), "x", "tensor 'a' field 'shape' holds a number");
-  expect_refused(R"({"a":{"dtype":8,"shape":[1],"data_offsets":[0,1]}})", "x", "tensor 'a' field 'dtype' holds a number; only a string");
+  expect_refused(R"({"a":{"dtype":8,"shape":[1],"data_offsets":[0,1]}})", "x",
+                 "tensor 'a' field 'dtype' holds a number; only a string");
 }
 
 TEST(Header, FieldsThatNobodyKnowsAreReadOver) {
-  const Model model = read(R"({"a":{"x":{"dtype":[1,{"y":null}]},"dtype":"U8","x":1,"shape":[1],"z":[[],{}],"data_offsets":[0,1]}})", "x");
+  const Model model = read(
+      R"({"a":{"x":{"dtype":[1,{"y":null}]},"dtype":"U8","x":1,"shape":[1],"z":[[],{}],"data_offsets":[0,1]}})", "x");
   EXPECT_EQ(model.tensors[0].info.shape, std::vector<std::uint64_t>{1});
 }
 
 TEST(Header, DtypesAreThoseOfTheFormatInUpperCase) {
-  expect_refused(one("F128", "[1]", "[0,16]"), std::string(16, 'x'), "tensor 'a' has the dtype 'F128', which safetensors does not define");
+  expect_refused(one("F128", "[1]", "[0,16]"), std::string(16, 'x'),
+                 "tensor 'a' has the dtype 'F128', which safetensors does not define");
   expect_refused(one("f32", "[1]", "[0,4]"), "xxxx", "the dtype 'f32'");
   expect_refused(one("Q4_K", "[256]", "[0,144]"), std::string(144, 'x'), "the dtype 'Q4_K'");
   expect_refused(one("", "[1]", "[0,1]"), "x", "the dtype ''");
@@ -142,15 +155,19 @@ TEST(Header, NumbersAreUnsigned64BitIntegers) {
     expect_refused(one("U8", fmt::format("[{}]", number), "[0,1]"), "x", "tensor 'a' field 'shape' holds ");
     expect_refused(one("U8", "[1]", fmt::format("[{},1]", number)), "x", "tensor 'a' field 'data_offsets' holds ");
   }
-  expect_refused(one("U8", "[18446744073709551616]", "[0,1]"), "x", "holds 18446744073709551616; only an array of integers from 0 to 2^64-1");
+  expect_refused(one("U8", "[18446744073709551616]", "[0,1]"), "x",
+                 "holds 18446744073709551616; only an array of integers from 0 to 2^64-1");
   EXPECT_EQ(read(one("U8", "[ 1 , 1\n]", "[0,1]"), "x").tensors[0].info.shape.size(), 2u);
 }
 
 TEST(Ranges, TileTheDataWithoutOverlapOrHole) {
-  EXPECT_EQ(read(tensors({{"b", 1, 3}, {"a", 0, 1}}), "xyz").tensors[0].info.name, "a") << "keys may stand in any order";
-  expect_refused(tensors({{"a", 0, 2}, {"b", 1, 3}}), "xyz", "tensor 'b': data_offsets [1, 3] overlap the tensor before, which ends at 2");
+  EXPECT_EQ(read(tensors({{"b", 1, 3}, {"a", 0, 1}}), "xyz").tensors[0].info.name, "a")
+      << "keys may stand in any order";
+  expect_refused(tensors({{"a", 0, 2}, {"b", 1, 3}}), "xyz",
+                 "tensor 'b': data_offsets [1, 3] overlap the tensor before, which ends at 2");
   expect_refused(tensors({{"a", 0, 2}, {"b", 0, 2}}), "xy", "overlap the tensor before");
-  expect_refused(tensors({{"a", 0, 1}, {"b", 2, 3}}), "xyz", "tensor 'b': data_offsets [2, 3] leave a hole: the data before ends at 1");
+  expect_refused(tensors({{"a", 0, 1}, {"b", 2, 3}}), "xyz",
+                 "tensor 'b': data_offsets [2, 3] leave a hole: the data before ends at 1");
   expect_refused(tensors({{"a", 1, 2}}), "xy", "tensor 'a': data_offsets [1, 2] leave a hole");
   expect_refused(one("U8", "[1]", "[1,0]"), "x", "tensor 'a': data_offsets [1, 0] end before they begin");
   expect_refused(one("U8", "[0]", "[18446744073709551615,0]"), "", "end before they begin");
@@ -158,19 +175,24 @@ TEST(Ranges, TileTheDataWithoutOverlapOrHole) {
 
 TEST(Ranges, EndWhereTheFileEnds) {
   const std::string header = tensors({{"a", 0, 3}});
-  expect_refused(header, "xy", fmt::format("the tensors need 3 bytes of data, the file has 2: truncated download? (at byte {})", 8 + header.size() + 2));
-  expect_refused(header, "xyz!", fmt::format("the file has 4: trailing bytes belong to no tensor (at byte {})", 8 + header.size() + 3));
+  expect_refused(header, "xy",
+                 fmt::format("the tensors need 3 bytes of data, the file has 2: truncated download? (at byte {})",
+                             8 + header.size() + 2));
+  expect_refused(header, "xyz!",
+                 fmt::format("the file has 4: trailing bytes belong to no tensor (at byte {})", 8 + header.size() + 3));
   expect_refused("{}", "x", "trailing bytes belong to no tensor");
   expect_refused(one("U8", "[2305843009213693952]", "[0,2305843009213693952]"), "x", "truncated download?");
 }
 
 TEST(Ranges, AreAsLargeAsShapeAndDtypeSay) {
-  expect_refused(one("F32", "[3]", "[0,8]"), "12345678", "tensor 'a': shape and dtype F32 need 12 bytes, but data_offsets [0, 8] span 8");
+  expect_refused(one("F32", "[3]", "[0,8]"), "12345678",
+                 "tensor 'a': shape and dtype F32 need 12 bytes, but data_offsets [0, 8] span 8");
   expect_refused(one("F32", "[]", "[0,0]"), "", "need 4 bytes");
   expect_refused(one("F32", "[0]", "[0,4]"), "1234", "need 0 bytes");
   expect_refused(one("U8", "[4294967296,4294967296]", "[0,0]"), "", "tensor 'a': ");
   expect_refused(one("F32", "[4611686018427387904]", "[0,0]"), "", "tensor 'a': ");  // wraps to 0
-  expect_refused(one("U8", "[4294967296,4294967296,0]", "[0,0]"), "", "tensor 'a': ");  // the product before the 0 overflows
+  expect_refused(one("U8", "[4294967296,4294967296,0]", "[0,0]"), "",
+                 "tensor 'a': ");  // the product before the 0 overflows
 }
 
 TEST(Ranges, SubByteElementsFillWholeBytes) {
@@ -181,15 +203,19 @@ TEST(Ranges, SubByteElementsFillWholeBytes) {
 }
 
 TEST(Ranges, EmptyTensorsAndScalarsAreKept) {
-  const Model model = read(R"({"s":{"dtype":"F32","shape":[],"data_offsets":[0,4]},"e":{"dtype":"I64","shape":[2,0,3],"data_offsets":[4,4]},)"
-                           R"("f":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"":{"dtype":"U8","shape":[1],"data_offsets":[4,5]}})", "1234x");
+  const Model model = read(
+      R"({"s":{"dtype":"F32","shape":[],"data_offsets":[0,4]},"e":{"dtype":"I64","shape":[2,0,3],"data_offsets":[4,4]},)"
+      R"("f":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"":{"dtype":"U8","shape":[1],"data_offsets":[4,5]}})",
+      "1234x");
   ASSERT_EQ(model.tensors.size(), 4u);
-  EXPECT_EQ(model.tensors[static_cast<std::size_t>(find_tensor(model, "e"))].info.shape, (std::vector<std::uint64_t>{2, 0, 3}));
+  EXPECT_EQ(model.tensors[static_cast<std::size_t>(find_tensor(model, "e"))].info.shape,
+            (std::vector<std::uint64_t>{2, 0, 3}));
   EXPECT_GE(find_tensor(model, ""), 0) << "the empty name is a name";
 }
 
 TEST(Reader, ReadsUnalignedData) {
-  const std::string header = R"({"u":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},"f":{"dtype":"F32","shape":[1],"data_offsets":[3,7]}})";
+  const std::string header =
+      R"({"u":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},"f":{"dtype":"F32","shape":[1],"data_offsets":[3,7]}})";
   const Model model = read(header, std::string_view("\x01\x02\x03\x00\x00\xc0\x3f", 7));
   EXPECT_EQ(test::read_all(model.tensors[0]), test::bytes_of<unsigned char>({1, 2, 3}));
   EXPECT_EQ(test::read_all(model.tensors[1]), test::bytes_of({1.5f}));
@@ -210,7 +236,8 @@ TEST(Reader, HasNoPartsToPick) {
 // The bytes of a small model; every tensor's name, dtype, shape and bytes as text.
 std::vector<std::byte> small_file() {
   return test::safetensors_bytes({{"w", DType::kF32, {2, 2}, test::bytes_of({1.0f, 2.0f, 3.0f, 4.0f})},
-                                  {"b", DType::kI16, {3}, test::bytes_of<short>({7, 8, 9})}}, {{"format", "pt"}});
+                                  {"b", DType::kI16, {3}, test::bytes_of<short>({7, 8, 9})}},
+                                 {{"format", "pt"}});
 }
 
 TEST(Property, EveryPrefixIsRefused) {
@@ -257,20 +284,46 @@ TEST(Header, JsonIsThatOfItsStandard) {
   const auto ignored = [](std::string_view value) {
     return fmt::format(R"({{"a":{{"x":{},"dtype":"U8","shape":[1],"data_offsets":[0,1]}}}})", value);
   };
-  for (const std::string_view value : {"0", "-0", "1.5", "-12.25e+10", "1E-3", "1e999", "true", "false", "null", "\"\"", "[]", "{}",
-                                       "[1,\"a\",{\"b\":[null]}]", "\"\\u00e9\\n\\/\\ud83d\\ude00\"", "\"\x7f\""}) {
+  for (const std::string_view value :
+       {"0", "-0", "1.5", "-12.25e+10", "1E-3", "1e999", "true", "false", "null", "\"\"", "[]", "{}",
+        "[1,\"a\",{\"b\":[null]}]", "\"\\u00e9\\n\\/\\ud83d\\ude00\"", "\"\x7f\""}) {
     EXPECT_EQ(read(ignored(value), "x").tensors.size(), 1u) << value;
   }
-  for (const std::string_view value : {"01", "+1", ".5", "1.", "1e", "-", "0x1", "nul", "True", "NaN", "Infinity", "'a'", "\"\\x\"",
-                                       "\"\\u12g4\"", "\"\\udc00\"", "\"\\ud800\\u0041\"", "\"\n\"", "[1,]", "[,1]", "[1 2]", "{\"a\"}",
-                                       "{\"a\":1,}", "{1:2}", "", "//", "\"\xff\"", "\"\xed\xa0\x80\""}) {
+  for (const std::string_view value : {"01",
+                                       "+1",
+                                       ".5",
+                                       "1.",
+                                       "1e",
+                                       "-",
+                                       "0x1",
+                                       "nul",
+                                       "True",
+                                       "NaN",
+                                       "Infinity",
+                                       "'a'",
+                                       "\"\\x\"",
+                                       "\"\\u12g4\"",
+                                       "\"\\udc00\"",
+                                       "\"\\ud800\\u0041\"",
+                                       "\"\n\"",
+                                       "[1,]",
+                                       "[,1]",
+                                       "[1 2]",
+                                       "{\"a\"}",
+                                       "{\"a\":1,}",
+                                       "{1:2}",
+                                       "",
+                                       "//",
+                                       "\"\xff\"",
+                                       "\"\xed\xa0\x80\""}) {
     expect_refused(ignored(value), "x", "the header is not JSON: ");
   }
 }
 
 TEST(Header, TokensMayLieAcrossWindows) {  // of 64 KiB
   for (std::size_t pad = 65'536 - 120; pad < 65'536; ++pad) {
-    const std::string header = "{" + std::string(pad, ' ') + R"("wei\u00df":{"dtype":"U8","x":[-1.5e3,null],"shape":[1],"data_offsets":[0,1]}})";
+    const std::string header = "{" + std::string(pad, ' ') +
+                               R"("wei\u00df":{"dtype":"U8","x":[-1.5e3,null],"shape":[1],"data_offsets":[0,1]}})";
     const Model model = read(header, "x");
     ASSERT_EQ(model.tensors.at(0).info.name, "wei\u00df") << pad;
     ASSERT_EQ(model.tensors[0].info.shape, std::vector<std::uint64_t>{1}) << pad;
@@ -307,8 +360,9 @@ TEST(Bombs, MillionsOfDimensionsOrFieldsTakeNoMemoryOrTime) {
 TEST(Large, AHundredThousandTensorsAreReadFast) {
   std::string header = "{";
   for (unsigned i = 0; i < 100'000; ++i) {
-    header += fmt::format(R"({}"model.layers.{}.self_attn.q_proj.weight":{{"dtype":"BF16","shape":[1],"data_offsets":[{},{}]}})",
-                          i ? "," : "", i, 2 * i, 2 * i + 2);
+    header += fmt::format(
+        R"({}"model.layers.{}.self_attn.q_proj.weight":{{"dtype":"BF16","shape":[1],"data_offsets":[{},{}]}})",
+        i ? "," : "", i, 2 * i, 2 * i + 2);
   }
   const auto bytes = file_of(header + "}", std::string(200'000, 'x'));
   expect_within(std::chrono::seconds(10), [&] { EXPECT_EQ(read(bytes).tensors.size(), 100'000u); });

@@ -42,7 +42,8 @@ TEST_P(Golden, IsWrittenByteForByteAsTheReferenceDoes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, Golden, testing::Values("every_dtype", "names", "shapes", "no_tensors", "only_metadata"),
+INSTANTIATE_TEST_SUITE_P(Files, Golden,
+                         testing::Values("every_dtype", "names", "shapes", "no_tensors", "only_metadata"),
                          [](const auto& param) { return param.param; });
 
 TEST(GoldenValues, AreReadAsTheyWereMade) {
@@ -51,7 +52,8 @@ TEST(GoldenValues, AreReadAsTheyWereMade) {
   for (const Tensor& tensor : every.tensors) {
     const auto number = std::stoul(tensor.info.name.substr(1, 2)) * 3 % 20;  // 7 · 3 = 1 mod 20: the index in make.py
     const auto bytes = test::read_all(tensor);
-    for (std::size_t i = 0; i < bytes.size(); ++i) EXPECT_EQ(std::to_integer<unsigned>(bytes[i]), number + i) << tensor.info.name;
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      EXPECT_EQ(std::to_integer<unsigned>(bytes[i]), number + i) << tensor.info.name;
     EXPECT_EQ(tensor.info.shape, (std::vector<std::uint64_t>{2, 4})) << tensor.info.name;
   }
   const Model shapes = open_model(golden("shapes"), {});
@@ -64,9 +66,12 @@ TEST(GoldenValues, AreReadAsTheyWereMade) {
 
 TEST(Writer, SixBitFloatsStandBetweenFourBitOnesAndBytes) {  // the reference package has no way to make them
   const test::TempDir dir;
-  write(test::make_model({{"a", DType::kBool, {1}, std::vector<std::byte>(1)}, {"b", DType::kF4, {2}, std::vector<std::byte>(1)},
-                          {"c", DType::kF6E2M3, {4}, std::vector<std::byte>(3)}, {"d", DType::kF6E3M2, {4}, std::vector<std::byte>(3)},
-                          {"e", DType::kU8, {1}, std::vector<std::byte>(1)}}), dir / "out");
+  write(test::make_model({{"a", DType::kBool, {1}, std::vector<std::byte>(1)},
+                          {"b", DType::kF4, {2}, std::vector<std::byte>(1)},
+                          {"c", DType::kF6E2M3, {4}, std::vector<std::byte>(3)},
+                          {"d", DType::kF6E3M2, {4}, std::vector<std::byte>(3)},
+                          {"e", DType::kU8, {1}, std::vector<std::byte>(1)}}),
+        dir / "out");
   std::string names;
   for (const Tensor& tensor : open_model(dir / "out", {}).tensors) names += tensor.info.name;
   EXPECT_EQ(names, "edcba");
@@ -74,7 +79,8 @@ TEST(Writer, SixBitFloatsStandBetweenFourBitOnesAndBytes) {  // the reference pa
 
 TEST(Writer, TiedTensorsAreWrittenUnderEachName) {
   const test::TempDir dir;
-  Model model = test::make_model({{"embed", DType::kU8, {2}, test::bytes_of<unsigned char>({1, 2})}, {"head", DType::kU8, {2}, {}}});
+  Model model = test::make_model(
+      {{"embed", DType::kU8, {2}, test::bytes_of<unsigned char>({1, 2})}, {"head", DType::kU8, {2}, {}}});
   model.tensors[1].data = model.tensors[0].data;
   write(model, dir / "out");
   const Model back = open_model(dir / "out", {});
@@ -95,12 +101,15 @@ TEST(Writer, TypedMetadataComesBackWithItsTypes) {
 }
 
 TEST(Writer, NamesEveryProblemAtOnce) {
-  Model model = test::make_model({{"q", DType::kQ4_0, {32}, std::vector<std::byte>(18)}, {"\xff", DType::kU8, {1}, std::vector<std::byte>(1)},
-                                  {"__metadata__", DType::kU8, {1}, std::vector<std::byte>(1)}, {"i", DType::kI4, {2}, std::vector<std::byte>(1)}});
+  Model model = test::make_model({{"q", DType::kQ4_0, {32}, std::vector<std::byte>(18)},
+                                  {"\xff", DType::kU8, {1}, std::vector<std::byte>(1)},
+                                  {"__metadata__", DType::kU8, {1}, std::vector<std::byte>(1)},
+                                  {"i", DType::kI4, {2}, std::vector<std::byte>(1)}});
   model.metadata.append("\xfe", MetaValue::string("x"));
   const auto problems = safetensors_writer().check(model, {});
   ASSERT_EQ(problems.size(), 5u);
-  EXPECT_EQ(problems[0], "tensor 'q' is Q4_0, which safetensors cannot hold; --exclude it or cast it with --tensor-dtype");
+  EXPECT_EQ(problems[0],
+            "tensor 'q' is Q4_0, which safetensors cannot hold; --exclude it or cast it with --tensor-dtype");
   EXPECT_EQ(problems[1], "the name '\\xff' is not UTF-8; --rename it");
   EXPECT_EQ(problems[2], "a tensor is called '__metadata__', a reserved name");
   EXPECT_EQ(problems[3].find("tensor 'i' is I4"), 0u);
@@ -121,14 +130,16 @@ TEST(Writer, RefusesAHeaderThatNoReaderWouldTake) {
 TEST(Shards, HaveHuggingFaceNamesAndAnIndex) {
   const test::TempDir dir;
   std::vector<test::TensorSpec> specs;
-  for (unsigned i = 0; i < 5; ++i) specs.push_back({fmt::format("t{}", i), DType::kU8, {10}, std::vector<std::byte>(10, static_cast<std::byte>(i))});
+  for (unsigned i = 0; i < 5; ++i)
+    specs.push_back({fmt::format("t{}", i), DType::kU8, {10}, std::vector<std::byte>(10, static_cast<std::byte>(i))});
   specs.push_back({"wide", DType::kU8, {50}, std::vector<std::byte>(50)});  // larger than a shard
   Model model = test::make_model(specs);
   model.metadata.append("format", MetaValue::string("pt"));
   write(model, dir / "model.safetensors", 20);
-  EXPECT_EQ(dir.names(), (std::vector<std::string>{"model-00001-of-00004.safetensors", "model-00002-of-00004.safetensors",
-                                                   "model-00003-of-00004.safetensors", "model-00004-of-00004.safetensors",
-                                                   "model.safetensors.index.json"}));
+  EXPECT_EQ(dir.names(),
+            (std::vector<std::string>{"model-00001-of-00004.safetensors", "model-00002-of-00004.safetensors",
+                                      "model-00003-of-00004.safetensors", "model-00004-of-00004.safetensors",
+                                      "model.safetensors.index.json"}));
   const auto index = nlohmann::json::parse(test::read_file(dir / "model.safetensors.index.json"));
   EXPECT_EQ(index.at("metadata").at("total_size"), 100);
   EXPECT_EQ(index.at("weight_map").at("t0"), "model-00001-of-00004.safetensors");
@@ -140,7 +151,8 @@ TEST(Shards, HaveHuggingFaceNamesAndAnIndex) {
   EXPECT_TRUE(back.findings.empty());
   ASSERT_EQ(back.tensors.size(), 6u);
   for (const Tensor& tensor : model.tensors) {
-    EXPECT_EQ(test::read_all(back.tensors[static_cast<std::size_t>(find_tensor(back, tensor.info.name))]), test::read_all(tensor));
+    EXPECT_EQ(test::read_all(back.tensors[static_cast<std::size_t>(find_tensor(back, tensor.info.name))]),
+              test::read_all(tensor));
   }
 }
 
@@ -151,7 +163,8 @@ TEST(Shards, OneShardIsAPlainFile) {
 }
 
 TEST(Shards, InAFolderAreCalledModel) {
-  const Model model = test::make_model({{"a", DType::kU8, {1}, std::vector<std::byte>(1)}, {"b", DType::kU8, {1}, std::vector<std::byte>(1)}});
+  const Model model = test::make_model(
+      {{"a", DType::kU8, {1}, std::vector<std::byte>(1)}, {"b", DType::kU8, {1}, std::vector<std::byte>(1)}});
   WriteOptions options;
   options.folder = true;
   EXPECT_EQ(safetensors_writer().plan(model, options).files[0].name, "model.safetensors");
