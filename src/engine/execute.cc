@@ -67,7 +67,6 @@ class Run {
  public:
   Run(const Model& model, const Layout& layout, Output& output, const EngineOptions& options)
       : model_(model),
-        layout_(layout),
         options_(options),
         budget_(plan_budget(layout, options)),
         pool_(budget_.buffers, budget_.tile_bytes),
@@ -278,7 +277,6 @@ class Run {
   }
 
   const Model& model_;
-  const Layout& layout_;
   const EngineOptions& options_;
   Budget budget_;
   BufferPool pool_;

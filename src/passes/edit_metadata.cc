@@ -96,7 +96,7 @@ void unset(Metadata& metadata, const std::string& key) {
 }  // namespace
 
 Model edit_metadata(Model model, const MetadataEdits& edits) {
-  constexpr std::string_view kArchitecture = "general.architecture";
+  static constexpr std::string_view kArchitecture = "general.architecture";
   const auto architecture = [&model] {
     const MetaValue* value = model.metadata.find(kArchitecture);
     return value != nullptr && value->as_string() != nullptr ? *value->as_string() : std::string();
