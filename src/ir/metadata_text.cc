@@ -1,5 +1,6 @@
 // Typed metadata as text, for containers that hold only strings.
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -10,7 +11,9 @@ namespace wconv {
 namespace {
 
 using nlohmann::ordered_json;
+using Types = nlohmann::json;  // looked up by key
 
+constexpr std::size_t kMaxDepth = 16;  // of nested arrays, as in GGUF files
 constexpr std::string_view kTypesKey = "wconv.types";
 
 bool is_float(MetaType type) { return type == MetaType::kF32 || type == MetaType::kF64; }
@@ -18,7 +21,8 @@ bool is_float(MetaType type) { return type == MetaType::kF32 || type == MetaType
 ordered_json float_json(MetaType type, double number) {
   if (std::isnan(number)) return std::signbit(number) ? "-nan" : "nan";
   if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
-  if (type == MetaType::kF32) return static_cast<float>(number);
+  // The shortest digits that give this binary32 again: 0.1, not 0.10000000149011612.
+  if (type == MetaType::kF32) return std::strtod(fmt::format("{}", static_cast<float>(number)).c_str(), nullptr);
   return number;
 }
 
@@ -66,24 +70,22 @@ ordered_json array_json(const MetaArray& array) {
 }
 
 // "u32"; for arrays "[u32]", nested "[[string]]". Empty or mixed inner arrays keep their own element types.
-ordered_json type_json(const MetaValue& value);
-
-ordered_json array_type_json(const MetaArray& array) {
+Types array_type_json(const MetaArray& array) {
   if (const auto* inner = std::get_if<std::vector<MetaArray>>(&array.values)) {
-    ordered_json types = ordered_json::array();
+    Types types = Types::array();
     for (const MetaArray& item : *inner) types.push_back(array_type_json(item));
     return types;
   }
   return fmt::format("[{}]", meta_type_name(array.element));
 }
 
-ordered_json type_json(const MetaValue& value) {
+Types type_json(const MetaValue& value) {
   if (const auto* array = std::get_if<MetaArray>(&value.value)) return array_type_json(*array);
   return meta_type_name(value.type);
 }
 
-double number_from(const ordered_json& json) {
-  if (json.is_number()) return json.get<double>();
+double number_from(MetaType type, const ordered_json& json) {
+  if (json.is_number()) return type == MetaType::kF32 ? double{static_cast<float>(json.get<double>())} : json.get<double>();
   const std::string text = json.get<std::string>();
   if (text == "inf") return std::numeric_limits<double>::infinity();
   if (text == "-inf") return -std::numeric_limits<double>::infinity();
@@ -113,12 +115,13 @@ bool is_signed(MetaType type) {
   return type == MetaType::kI8 || type == MetaType::kI16 || type == MetaType::kI32 || type == MetaType::kI64;
 }
 
-MetaArray array_from(const ordered_json& json, const ordered_json& type) {
+MetaArray array_from(const ordered_json& json, const Types& type, std::size_t depth = 1) {
   MetaArray array;
+  if (depth > kMaxDepth) fail(ErrorCode::kCorrupt, "{} nests arrays more than {} deep", kTypesKey, kMaxDepth);
   if (type.is_array()) {
     array.element = MetaType::kArray;
     std::vector<MetaArray> inner;
-    for (std::size_t i = 0; i < type.size(); ++i) inner.push_back(array_from(json.at(i), type.at(i)));
+    for (std::size_t i = 0; i < type.size(); ++i) inner.push_back(array_from(json.at(i), type.at(i), depth + 1));
     array.values = std::move(inner);
     return array;
   }
@@ -127,7 +130,7 @@ MetaArray array_from(const ordered_json& json, const ordered_json& type) {
     fail(ErrorCode::kCorrupt, "{} names the unknown type {}", kTypesKey, name);
   }
   if (is_float(array.element)) {
-    array.values = list_from(json, number_from);
+    array.values = list_from(json, [&](const ordered_json& j) { return number_from(array.element, j); });
   } else if (array.element == MetaType::kString) {
     array.values = list_from(json, string_from);
   } else if (is_signed(array.element)) {
@@ -138,7 +141,7 @@ MetaArray array_from(const ordered_json& json, const ordered_json& type) {
   return array;
 }
 
-MetaValue value_from(const std::string& text, const ordered_json& type) {
+MetaValue value_from(const std::string& text, const Types& type) {
   const ordered_json json = ordered_json::parse(text);
   MetaValue value;
   if (type.is_array() || type.get<std::string>().starts_with('[')) {
@@ -150,7 +153,7 @@ MetaValue value_from(const std::string& text, const ordered_json& type) {
     fail(ErrorCode::kCorrupt, "{} names the unknown type {}", kTypesKey, type.get<std::string>());
   }
   if (is_float(value.type)) {
-    value.value = number_from(json);
+    value.value = number_from(value.type, json);
   } else if (value.type == MetaType::kString) {
     value.value = string_from(json);
   } else if (is_signed(value.type)) {
@@ -161,8 +164,9 @@ MetaValue value_from(const std::string& text, const ordered_json& type) {
   return value;
 }
 
-std::string dump(const ordered_json& json) {
-  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+template <typename Json>
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -174,7 +178,7 @@ std::string metadata_json(const MetaValue& value) {
 
 std::vector<std::pair<std::string, std::string>> metadata_to_text(const Metadata& metadata) {
   std::vector<std::pair<std::string, std::string>> text;
-  ordered_json types = ordered_json::object();
+  Types types = Types::object();
   for (const auto& [key, value] : metadata) {
     const std::string* plain = value.as_string();
     if (plain && is_utf8(*plain)) {
@@ -189,10 +193,10 @@ std::vector<std::pair<std::string, std::string>> metadata_to_text(const Metadata
 }
 
 Metadata metadata_from_text(const std::vector<std::pair<std::string, std::string>>& text) {
-  ordered_json types = ordered_json::object();
+  Types types = Types::object();
   for (const auto& [key, value] : text) {
     if (key != kTypesKey) continue;
-    types = ordered_json::parse(value, nullptr, false);
+    types = Types::parse(value, nullptr, false);
     if (!types.is_object()) fail(ErrorCode::kCorrupt, "metadata '{}' is not a JSON object", kTypesKey);
   }
   Metadata metadata;

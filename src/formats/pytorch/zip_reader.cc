@@ -88,7 +88,7 @@ bool is_big_endian(const ZipArchive& archive, const std::string& root) {
 void read_metadata(const ZipArchive& archive, const std::string& root, Model& model) {
   const std::string text = small_text(archive, root + "extra/wconv_metadata.json");
   if (text.empty()) return;
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto json = nlohmann::ordered_json::parse(text, nullptr, false);  // keeps the order of keys
   std::vector<std::pair<std::string, std::string>> entries;
   bool strings = json.is_object();
   for (const auto& [key, value] : json.items()) {
