@@ -151,7 +151,7 @@ void plan_side_files(const Model& model, const ConvertOptions& options, Layout& 
 
 // What the source had and the output has not.
 std::vector<std::string> skipped_names(const Model& source, const Model& model) {
-  std::vector<std::string> kept, skipped;
+  std::vector<std::string> kept, skipped = source.left_out;
   for (const Tensor& tensor : model.tensors)
     kept.push_back(tensor.source_name.empty() ? tensor.info.name : tensor.source_name);
   std::sort(kept.begin(), kept.end());

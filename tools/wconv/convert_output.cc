@@ -1,9 +1,11 @@
 #include "convert_output.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <string>
 
 #include "core/json_text.h"
 #include "text_table.h"
@@ -12,10 +14,13 @@
 namespace wconv::tool {
 namespace {
 
+// Bytes. VmHWM counts this program only; getrusage would count what its parent held before exec.
 std::uint64_t peak_memory() {
-  struct rusage usage {};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::strtoull(line.c_str() + 6, nullptr, 10) * 1024;
+  }
+  return 0;
 }
 
 std::string files_json(const std::vector<FileRecord>& files, const std::string& prefix) {

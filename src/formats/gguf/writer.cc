@@ -78,11 +78,13 @@ OutputFile plan_file(const Model& model, const Part& part, const Metadata& metad
   file.name = std::move(name);
   LiteralPiece literal{header.take()};
   file.size = offset == 0 ? literal.bytes.size() : padded(literal.bytes.size(), alignment);
-  file.pieces.push_back({0, std::move(literal)});
+  file.pieces.emplace_back().content = std::move(literal);
   for (std::size_t i = part.begin; i < part.end; ++i) {
     const std::uint64_t size = model.tensors[i].data->size_bytes();
     if (size == 0) continue;
-    file.pieces.push_back({file.size, TensorPiece{.tensor = i, .size = size}});
+    Piece& piece = file.pieces.emplace_back();
+    piece.offset = file.size;
+    piece.content = TensorPiece{.tensor = i, .size = size};
     if (__builtin_add_overflow(file.size, padded(size, alignment), &file.size))
       fail(ErrorCode::kUnsupported, "the output would not fit 64 bits");
   }
