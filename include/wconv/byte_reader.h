@@ -19,7 +19,7 @@ class ByteReader {
  public:
   enum class Endian { kLittle, kBig };
 
-  explicit ByteReader(std::shared_ptr<const File> file);                             // the whole file
+  explicit ByteReader(std::shared_ptr<const File> file);                                 // the whole file
   ByteReader(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end);  // a range of it
   explicit ByteReader(std::span<const std::byte> bytes);  // memory that outlives the reader
 
@@ -57,7 +57,11 @@ class ByteReader {
 };
 
 // Checked arithmetic over hostile numbers: false on overflow.
-inline bool checked_add(std::uint64_t a, std::uint64_t b, std::uint64_t& out) { return !__builtin_add_overflow(a, b, &out); }
-inline bool checked_mul(std::uint64_t a, std::uint64_t b, std::uint64_t& out) { return !__builtin_mul_overflow(a, b, &out); }
+inline bool checked_add(std::uint64_t a, std::uint64_t b, std::uint64_t& out) {
+  return !__builtin_add_overflow(a, b, &out);
+}
+inline bool checked_mul(std::uint64_t a, std::uint64_t b, std::uint64_t& out) {
+  return !__builtin_mul_overflow(a, b, &out);
+}
 
 }  // namespace wconv

@@ -34,8 +34,8 @@ class FormatReader {
 };
 
 struct WriteOptions {
-  std::string file_name;         // "out.safetensors": the last component of the output path
-  bool folder = false;           // the output is a folder: file_name is empty and the format chooses (model.safetensors)
+  std::string file_name;  // "out.safetensors": the last component of the output path
+  bool folder = false;    // the output is a folder: file_name is empty and the format chooses (model.safetensors)
   std::uint64_t shard_size = 0;  // bytes of tensor data in one file; 0: one file
 };
 
@@ -53,8 +53,8 @@ class FormatWriter {
 
 std::span<const FormatReader* const> readers();  // in probing order
 std::span<const FormatWriter* const> writers();
-const FormatWriter* find_writer(std::string_view name);                  // null: unknown
-const FormatWriter* find_writer_by_extension(std::string_view path);     // null: unknown
+const FormatWriter* find_writer(std::string_view name);               // null: unknown
+const FormatWriter* find_writer_by_extension(std::string_view path);  // null: unknown
 
 // Opens what a person calls a model: a file, a folder with config.json and weights (sharded or not), an index file, or
 // the first file of a split one. Files that are no model but often stand in its place (Git LFS pointers, HTML error

@@ -15,10 +15,10 @@
 namespace wconv {
 
 struct ManifestInfo {
-  std::string version;  // of wconv
-  std::string verb;     // "convert"
+  std::string version;                                       // of wconv
+  std::string verb;                                          // "convert"
   std::vector<std::pair<std::string, std::string>> options;  // resolved: name, JSON text of the value
-  std::string format;   // of the output
+  std::string format;                                        // of the output
 };
 
 std::string manifest_name(std::string_view output_name, bool folder);

@@ -14,9 +14,7 @@
 namespace wconv {
 
 // Types of metadata values; the numbers are GGUF's (gguf_metadata_value_type).
-enum class MetaType : std::uint8_t {
-  kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64
-};
+enum class MetaType : std::uint8_t { kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64 };
 std::string_view meta_type_name(MetaType type);  // "u32", "string", "array"
 bool meta_type_from_name(std::string_view name, MetaType& out);
 
@@ -26,8 +24,8 @@ struct MetaValue;
 // double, strings, or nested arrays.
 struct MetaArray {
   MetaType element = MetaType::kU8;
-  std::variant<std::vector<std::uint64_t>, std::vector<std::int64_t>, std::vector<double>,
-               std::vector<std::string>, std::vector<MetaArray>>
+  std::variant<std::vector<std::uint64_t>, std::vector<std::int64_t>, std::vector<double>, std::vector<std::string>,
+               std::vector<MetaArray>>
       values;
   std::size_t size() const;
 };

@@ -19,8 +19,8 @@ bool glob_match(std::string_view pattern, std::string_view name);
 Model select_tensors(Model model, const std::vector<std::string>& include, const std::vector<std::string>& exclude);
 
 struct RenameRules {
-  std::vector<std::string> strip_prefixes;                         // in this order
-  std::vector<std::pair<std::string, std::string>> replacements;   // PCRE2 regular expression, replacement ($1)
+  std::vector<std::string> strip_prefixes;                        // in this order
+  std::vector<std::pair<std::string, std::string>> replacements;  // PCRE2 regular expression, replacement ($1)
 };
 // Two tensors that get one name are Error(kUsage) that names all three. A rule that changes nothing is a warning.
 Model rename_tensors(Model model, const RenameRules& rules);
@@ -28,7 +28,7 @@ Model rename_tensors(Model model, const RenameRules& rules);
 enum class OnOverflow { kError, kSaturate, kInfinity };
 
 struct CastRules {
-  std::optional<DType> dtype;                              // for every floating-point tensor
+  std::optional<DType> dtype;                               // for every floating-point tensor
   std::vector<std::pair<std::string, DType>> tensor_dtype;  // glob → type; the last that matches wins
   OnOverflow on_overflow = OnOverflow::kError;
 };

@@ -51,7 +51,7 @@ struct TensorMeasures {
 };
 
 struct ModelMeasures {
-  std::vector<TensorMeasures> tensors;  // one for each of `tensors`, in its order
+  std::vector<TensorMeasures> tensors;   // one for each of `tensors`, in its order
   std::vector<std::string> file_sha256;  // one for each of model.files; empty without digests
 };
 

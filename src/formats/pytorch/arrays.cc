@@ -12,9 +12,20 @@ struct NumpyType {
   DType dtype;
 };
 constexpr auto kNumpyTypes = std::to_array<NumpyType>({
-    {"b1", DType::kBool}, {"i1", DType::kI8},  {"i2", DType::kI16}, {"i4", DType::kI32}, {"i8", DType::kI64},
-    {"u1", DType::kU8},   {"u2", DType::kU16}, {"u4", DType::kU32}, {"u8", DType::kU64}, {"f2", DType::kF16},
-    {"f4", DType::kF32},  {"f8", DType::kF64}, {"c8", DType::kC64}, {"c16", DType::kC128},
+    {"b1", DType::kBool},
+    {"i1", DType::kI8},
+    {"i2", DType::kI16},
+    {"i4", DType::kI32},
+    {"i8", DType::kI64},
+    {"u1", DType::kU8},
+    {"u2", DType::kU16},
+    {"u4", DType::kU32},
+    {"u8", DType::kU64},
+    {"f2", DType::kF16},
+    {"f4", DType::kF32},
+    {"f8", DType::kF64},
+    {"c8", DType::kC64},
+    {"c16", DType::kC128},
 });
 
 // UTF-8 text whose characters are bytes: how protocols 0 to 2 carry binary data.
@@ -60,7 +71,8 @@ std::shared_ptr<const TensorData> Objects::bytes(NodeId id) const {
   }
   if (meaning(id).meaning == Meaning::kBytes) {
     const auto& args = call_args(id, 0);
-    if (!args.empty() && meaning(args[0]).meaning == Meaning::kBytes) fail(ErrorCode::kUnsupported, "its data is bytes of bytes");
+    if (!args.empty() && meaning(args[0]).meaning == Meaning::kBytes)
+      fail(ErrorCode::kUnsupported, "its data is bytes of bytes");
     return args.empty() ? memory_tensor({}) : bytes(args[0]);
   }
   if (pickle_.kind(id) != NodeKind::kBytes && pickle_.kind(id) != NodeKind::kText) {
@@ -114,7 +126,8 @@ Tensor Objects::numpy_scalar(NodeId id) const {
   Tensor tensor;
   tensor.info.dtype = tensor.source_dtype = dtype;
   tensor.data = bytes(args[1]);
-  if (tensor.data->size_bytes() != info(dtype).block_bytes) fail(ErrorCode::kCorrupt, "a numpy scalar has the wrong size");
+  if (tensor.data->size_bytes() != info(dtype).block_bytes)
+    fail(ErrorCode::kCorrupt, "a numpy scalar has the wrong size");
   if (big) tensor.data = swapped_tensor(tensor.data, info(dtype).block_bytes);
   return tensor;
 }

@@ -38,7 +38,8 @@ constexpr auto kRows = std::to_array<Row>({
     {"torch.distributed.tensor.DTensor", kRefusedTensor, "a sharded tensor (DTensor); gather it before saving"},
     {"torch.distributed._tensor.DTensor", kRefusedTensor, "a sharded tensor (DTensor); gather it before saving"},
     {"torch.distributed._tensor.api.DTensor", kRefusedTensor, "a sharded tensor (DTensor); gather it before saving"},
-    {"torch.distributed._shard.sharded_tensor.api.ShardedTensor", kRefusedTensor, "a sharded tensor; gather it before saving"},
+    {"torch.distributed._shard.sharded_tensor.api.ShardedTensor", kRefusedTensor,
+     "a sharded tensor; gather it before saving"},
     {"joblib.numpy_pickle.NumpyArrayWrapper", kRefusedTensor, "an array of joblib, whose data lies between pickles"},
     {"torch.storage.UntypedStorage", kUntypedStorage},
     {"torch.UntypedStorage", kUntypedStorage},
@@ -112,21 +113,34 @@ struct StorageRow {
 };
 
 constexpr auto kStorages = std::to_array<StorageRow>({
-    {"FloatStorage", DType::kF32},         {"DoubleStorage", DType::kF64},  {"HalfStorage", DType::kF16},
-    {"BFloat16Storage", DType::kBF16},     {"LongStorage", DType::kI64},    {"IntStorage", DType::kI32},
-    {"ShortStorage", DType::kI16},         {"CharStorage", DType::kI8},     {"ByteStorage", DType::kU8},
-    {"BoolStorage", DType::kBool},         {"ComplexHalfStorage", DType::kC32}, {"ComplexFloatStorage", DType::kC64},
-    {"ComplexDoubleStorage", DType::kC128}, {"QInt8Storage", DType::kI8},   {"QUInt8Storage", DType::kU8},
-    {"QInt32Storage", DType::kI32},        {"QUInt4x2Storage", std::nullopt}, {"QUInt2x4Storage", std::nullopt},
+    {"FloatStorage", DType::kF32},
+    {"DoubleStorage", DType::kF64},
+    {"HalfStorage", DType::kF16},
+    {"BFloat16Storage", DType::kBF16},
+    {"LongStorage", DType::kI64},
+    {"IntStorage", DType::kI32},
+    {"ShortStorage", DType::kI16},
+    {"CharStorage", DType::kI8},
+    {"ByteStorage", DType::kU8},
+    {"BoolStorage", DType::kBool},
+    {"ComplexHalfStorage", DType::kC32},
+    {"ComplexFloatStorage", DType::kC64},
+    {"ComplexDoubleStorage", DType::kC128},
+    {"QInt8Storage", DType::kI8},
+    {"QUInt8Storage", DType::kU8},
+    {"QInt32Storage", DType::kI32},
+    {"QUInt4x2Storage", std::nullopt},
+    {"QUInt2x4Storage", std::nullopt},
 });
 
 // torch's other names for the dtypes of the table.
 constexpr std::pair<std::string_view, std::string_view> kDtypeAliases[] = {
-    {"float", "float32"}, {"double", "float64"}, {"half", "float16"}, {"long", "int64"},
+    {"float", "float32"}, {"double", "float64"}, {"half", "float16"},     {"long", "int64"},
     {"int", "int32"},     {"short", "int16"},    {"cfloat", "complex64"}, {"cdouble", "complex128"}};
 
-constexpr std::string_view kOtherDtypes[] = {"float4_e2m1fn_x2", "quint4x2", "quint2x4", "qint8", "quint8", "qint32",
-                                             "bits8", "bits16", "bits1x8", "bits2x4", "bits4x2", "complex32"};
+constexpr std::string_view kOtherDtypes[] = {"float4_e2m1fn_x2", "quint4x2", "quint2x4", "qint8",
+                                             "quint8",           "qint32",   "bits8",    "bits16",
+                                             "bits1x8",          "bits2x4",  "bits4x2",  "complex32"};
 
 }  // namespace
 
@@ -138,7 +152,8 @@ GlobalInfo lookup_global(std::string_view name) {
   for (const std::string_view module : {"cuda.", "storage.", "xpu.", "npu."}) {
     if (rest.starts_with(module)) rest.remove_prefix(module.size());
   }
-  const auto storage = std::find_if(kStorages.begin(), kStorages.end(), [&](const StorageRow& r) { return r.name == rest; });
+  const auto storage =
+      std::find_if(kStorages.begin(), kStorages.end(), [&](const StorageRow& r) { return r.name == rest; });
   if (storage != kStorages.end()) return {Meaning::kStorage, storage->dtype, {}};
   rest = name.substr(6);
   for (const auto& [alias, full] : kDtypeAliases) {

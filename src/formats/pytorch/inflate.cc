@@ -77,7 +77,8 @@ class InflatedTensor final : public TensorData {
  private:
   [[noreturn]] void refuse(std::string_view what) const {
     throw Error(ErrorCode::kCorrupt, fmt::format("record '{}': {}", printable(record_.name), what))
-        .in_file(file_->path()).at(record_.data_offset);
+        .in_file(file_->path())
+        .at(record_.data_offset);
   }
 
   void unpack() const {
@@ -95,8 +96,10 @@ class InflatedTensor final : public TensorData {
       }
       std::size_t made = 0;
       if (!inflater.step(out, made, ended)) refuse("its compressed data is damaged");
-      if (made > record_.size - written) refuse(fmt::format("it unpacks to more than the {} bytes it claims", record_.size));
-      if (made == 0 && !ended && inflater.hungry() && taken == record_.compressed_size) refuse("its compressed data ends early");
+      if (made > record_.size - written)
+        refuse(fmt::format("it unpacks to more than the {} bytes it claims", record_.size));
+      if (made == 0 && !ended && inflater.hungry() && taken == record_.compressed_size)
+        refuse("its compressed data ends early");
       crc = crc32(crc, std::span(out).first(made));
       spill_->write(begin_ + written, std::span(out).first(made));
       written += made;
@@ -104,7 +107,8 @@ class InflatedTensor final : public TensorData {
     if (written != record_.size || !inflater.hungry() || taken != record_.compressed_size) {
       refuse(fmt::format("it unpacks to {} bytes, the directory says {}", written, record_.size));
     }
-    if (crc != record_.crc32) refuse(fmt::format("its CRC-32 is {:08x}, the directory says {:08x}: the data is damaged", crc, record_.crc32));
+    if (crc != record_.crc32)
+      refuse(fmt::format("its CRC-32 is {:08x}, the directory says {:08x}: the data is damaged", crc, record_.crc32));
   }
 
   const std::shared_ptr<const File> file_;
@@ -132,7 +136,8 @@ void Spill::write(std::uint64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(ErrorCode::kIo, "cannot write the temporary file that unpacking needs: {}", std::strerror(errno));
+    if (written < 0)
+      fail(ErrorCode::kIo, "cannot write the temporary file that unpacking needs: {}", std::strerror(errno));
     bytes = bytes.subspan(static_cast<std::size_t>(written));
     offset += static_cast<std::uint64_t>(written);
   }
@@ -142,7 +147,9 @@ void Spill::read(std::uint64_t offset, std::span<std::byte> out) const {
   while (!out.empty()) {
     const ssize_t got = ::pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) fail(ErrorCode::kIo, "cannot read the temporary file back: {}", got < 0 ? std::strerror(errno) : "it is too short");
+    if (got <= 0)
+      fail(ErrorCode::kIo, "cannot read the temporary file back: {}",
+           got < 0 ? std::strerror(errno) : "it is too short");
     out = out.subspan(static_cast<std::size_t>(got));
     offset += static_cast<std::uint64_t>(got);
   }

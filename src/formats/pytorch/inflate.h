@@ -19,7 +19,7 @@ class Spill {
   Spill(const Spill&) = delete;
   Spill& operator=(const Spill&) = delete;
 
-  std::uint64_t reserve(std::uint64_t bytes);  // offset of a new range
+  std::uint64_t reserve(std::uint64_t bytes);                          // offset of a new range
   void write(std::uint64_t offset, std::span<const std::byte> bytes);  // Throws Error(kIo)
   void read(std::uint64_t offset, std::span<std::byte> out) const;     // Throws Error(kIo)
 

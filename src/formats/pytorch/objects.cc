@@ -10,8 +10,8 @@
 
 namespace wconv::pytorch {
 namespace {
-constexpr std::size_t kMaxListLeaf = 1000;           // longer lists of numbers are not metadata
-constexpr std::uint64_t kMaxTextLeaf = 64 * 1024;    // bytes
+constexpr std::size_t kMaxListLeaf = 1000;         // longer lists of numbers are not metadata
+constexpr std::uint64_t kMaxTextLeaf = 64 * 1024;  // bytes
 }  // namespace
 
 GlobalInfo Objects::global_meaning(NodeId global) const {
@@ -37,7 +37,8 @@ std::string Objects::class_name(NodeId id) const {
     }
     if (pickle_.kind(callable) == NodeKind::kPersistent) {  // ('module', class, source file, source), before torch 1.6
       const NodeId parts = pickle_.items(callable)[0];
-      if (pickle_.kind(parts) == NodeKind::kTuple && pickle_.items(parts).size() > 1) callable = pickle_.items(parts)[1];
+      if (pickle_.kind(parts) == NodeKind::kTuple && pickle_.items(parts).size() > 1)
+        callable = pickle_.items(parts)[1];
     }
     if (pickle_.kind(callable) == NodeKind::kGlobal) return pickle_.global_name(callable) + calls;
     if (pickle_.kind(callable) != NodeKind::kObject) break;
@@ -86,10 +87,14 @@ NodeId Objects::find_key(const std::vector<NodeId>& pairs, std::string_view key)
 
 std::string Objects::key_text(NodeId id) const {
   switch (pickle_.kind(id)) {
-    case NodeKind::kText: return pickle_.text(id);
-    case NodeKind::kBool: return pickle_.integer(id) ? "True" : "False";
-    case NodeKind::kNone: return "None";
-    default: break;
+    case NodeKind::kText:
+      return pickle_.text(id);
+    case NodeKind::kBool:
+      return pickle_.integer(id) ? "True" : "False";
+    case NodeKind::kNone:
+      return "None";
+    default:
+      break;
   }
   if (const auto json = scalar_json(id)) return *json;
   if (pickle_.kind(id) == NodeKind::kTuple || pickle_.kind(id) == NodeKind::kList) {
@@ -144,9 +149,12 @@ bool Objects::is_container(NodeId id) const {
     case NodeKind::kList:
     case NodeKind::kTuple:
     case NodeKind::kSet:
-    case NodeKind::kDict: return true;
-    case NodeKind::kObject: break;
-    default: return false;
+    case NodeKind::kDict:
+      return true;
+    case NodeKind::kObject:
+      break;
+    default:
+      return false;
   }
   switch (meaning(id).meaning) {
     case Meaning::kUnknown:
@@ -157,8 +165,10 @@ bool Objects::is_container(NodeId id) const {
     case Meaning::kSet:
     case Meaning::kTypeTag:
     case Meaning::kReconstructor:
-    case Meaning::kTextLike: return true;
-    default: return false;
+    case Meaning::kTextLike:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -191,14 +201,16 @@ std::vector<std::pair<std::string, NodeId>> Objects::children(NodeId id) const {
   const Object& object = pickle_.object(id);
   const Meaning what = meaning(id).meaning;
   const auto& args = call_args(id, 0);
-  if (what == Meaning::kTypeTag) return args.empty() || pickle_.kind(args[0]) == NodeKind::kObject ? out : children(args[0]);
+  if (what == Meaning::kTypeTag)
+    return args.empty() || pickle_.kind(args[0]) == NodeKind::kObject ? out : children(args[0]);
   if (what == Meaning::kDict) {  // attributes of a dict, such as a state_dict's _metadata, are not its contents
     for (const NodeId arg : args) {
       if (pairs_of(arg)) return entries(*pairs_of(arg));
       if (pickle_.kind(arg) != NodeKind::kList) continue;
       for (const NodeId pair : pickle_.items(arg)) {
         const bool two = pickle_.kind(pair) == NodeKind::kTuple || pickle_.kind(pair) == NodeKind::kList;
-        if (two && pickle_.items(pair).size() == 2) out.emplace_back(key_text(pickle_.items(pair)[0]), pickle_.items(pair)[1]);
+        if (two && pickle_.items(pair).size() == 2)
+          out.emplace_back(key_text(pickle_.items(pair)[0]), pickle_.items(pair)[1]);
       }
     }
   } else if (what == Meaning::kUnknown) {
@@ -218,27 +230,37 @@ std::vector<std::pair<std::string, NodeId>> Objects::children(NodeId id) const {
 // JSON text of a number, boolean or text; nothing for the rest.
 std::optional<std::string> Objects::scalar_json(NodeId id) const {
   switch (pickle_.kind(id)) {
-    case NodeKind::kBool: return pickle_.integer(id) ? "true" : "false";
-    case NodeKind::kInt: return fmt::format("{}", pickle_.integer(id));
-    case NodeKind::kLong: return pickle_.text(id);
-    case NodeKind::kFloat: return metadata_json(MetaValue::f64(pickle_.real(id)));
+    case NodeKind::kBool:
+      return pickle_.integer(id) ? "true" : "false";
+    case NodeKind::kInt:
+      return fmt::format("{}", pickle_.integer(id));
+    case NodeKind::kLong:
+      return pickle_.text(id);
+    case NodeKind::kFloat:
+      return metadata_json(MetaValue::f64(pickle_.real(id)));
     case NodeKind::kText:
       if (pickle_.blob(id).size > kMaxTextLeaf) return std::nullopt;
       return metadata_json(MetaValue::string(pickle_.text(id)));
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
 std::optional<MetaValue> Objects::leaf(NodeId id) const {
   switch (pickle_.kind(id)) {
-    case NodeKind::kBool: return MetaValue::boolean(pickle_.integer(id) != 0);
-    case NodeKind::kInt: return MetaValue::i64(pickle_.integer(id));
-    case NodeKind::kFloat: return MetaValue::f64(pickle_.real(id));
-    case NodeKind::kLong: return MetaValue::string(pickle_.text(id));
+    case NodeKind::kBool:
+      return MetaValue::boolean(pickle_.integer(id) != 0);
+    case NodeKind::kInt:
+      return MetaValue::i64(pickle_.integer(id));
+    case NodeKind::kFloat:
+      return MetaValue::f64(pickle_.real(id));
+    case NodeKind::kLong:
+      return MetaValue::string(pickle_.text(id));
     case NodeKind::kText:
       if (pickle_.blob(id).size > kMaxTextLeaf) return std::nullopt;
       return MetaValue::string(pickle_.text(id));
-    case NodeKind::kGlobal: return MetaValue::string(pickle_.global_name(id));
+    case NodeKind::kGlobal:
+      return MetaValue::string(pickle_.global_name(id));
     case NodeKind::kList:
     case NodeKind::kTuple: {
       const auto& items = pickle_.items(id);
@@ -251,8 +273,10 @@ std::optional<MetaValue> Objects::leaf(NodeId id) const {
       }
       return MetaValue::string(text + "]");
     }
-    case NodeKind::kObject: break;
-    default: return std::nullopt;
+    case NodeKind::kObject:
+      break;
+    default:
+      return std::nullopt;
   }
   const Meaning what = meaning(id).meaning;
   if (what == Meaning::kNumpyScalar) {
@@ -265,9 +289,11 @@ std::optional<MetaValue> Objects::leaf(NodeId id) const {
     return MetaValue::f64(value);
   }
   const auto& args = call_args(id, 0);
-  const bool wraps = what == Meaning::kSize || what == Meaning::kList || what == Meaning::kTuple || what == Meaning::kScalar ||
-                     what == Meaning::kDevice;
-  return wraps && !args.empty() && pickle_.object(id).list.empty() && pickle_.kind(args[0]) != NodeKind::kObject ? leaf(args[0]) : std::nullopt;
+  const bool wraps = what == Meaning::kSize || what == Meaning::kList || what == Meaning::kTuple ||
+                     what == Meaning::kScalar || what == Meaning::kDevice;
+  return wraps && !args.empty() && pickle_.object(id).list.empty() && pickle_.kind(args[0]) != NodeKind::kObject
+             ? leaf(args[0])
+             : std::nullopt;
 }
 
 }  // namespace wconv::pytorch

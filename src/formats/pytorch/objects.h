@@ -48,7 +48,7 @@ class Objects {
   // Class name of an object: "module.Class".
   std::string class_name(NodeId id) const;
 
-  bool is_tensor(NodeId id) const;   // a torch tensor or numpy array, readable or not
+  bool is_tensor(NodeId id) const;  // a torch tensor or numpy array, readable or not
   // The tensor's description and data. Throws Error(kCorrupt | kUnsupported) without the tensor's name.
   std::vector<NamedTensor> tensor(NodeId id);
 

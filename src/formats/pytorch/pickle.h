@@ -1,5 +1,5 @@
-// A pickle as data: opcodes build nodes in an arena and nothing else. No class is looked up, no function is called; what
-// a global name means is decided by those who read the nodes (globals.h).
+// A pickle as data: opcodes build nodes in an arena and nothing else. No class is looked up, no function is called;
+// what a global name means is decided by those who read the nodes (globals.h).
 //
 // Source of the opcodes: CPython Lib/pickletools.py, PEP 307, PEP 3154, PEP 574.
 #pragma once
@@ -18,12 +18,20 @@ using NodeId = std::uint32_t;
 inline constexpr NodeId kNoNode = ~NodeId{0};
 
 enum class NodeKind : std::uint8_t {
-  kNone, kBool, kInt, kLong, kFloat,   // kLong: an integer beyond 64 bits; its decimal or hexadecimal text
-  kText, kBytes,
-  kList, kTuple, kSet, kDict,          // kDict: key, value, key, value, …
-  kGlobal,                             // a name: module and attribute
-  kObject,                             // the result of REDUCE, NEWOBJ, INST, OBJ or BUILD: recorded, not made
-  kPersistent,                         // BINPERSID; its id is items()[0]
+  kNone,
+  kBool,
+  kInt,
+  kLong,
+  kFloat,  // kLong: an integer beyond 64 bits; its decimal or hexadecimal text
+  kText,
+  kBytes,
+  kList,
+  kTuple,
+  kSet,
+  kDict,        // kDict: key, value, key, value, …
+  kGlobal,      // a name: module and attribute
+  kObject,      // the result of REDUCE, NEWOBJ, INST, OBJ or BUILD: recorded, not made
+  kPersistent,  // BINPERSID; its id is items()[0]
 };
 
 // How an object came to be.
@@ -49,23 +57,23 @@ struct Blob {
 class Pickle {
  public:
   NodeId root = kNoNode;
-  std::uint64_t end_offset = 0;           // after STOP
-  std::vector<NodeId> persistent;         // every kPersistent node, in the order of the file
-  std::vector<NodeId> globals;            // every kGlobal node, in the order of the file
+  std::uint64_t end_offset = 0;    // after STOP
+  std::vector<NodeId> persistent;  // every kPersistent node, in the order of the file
+  std::vector<NodeId> globals;     // every kGlobal node, in the order of the file
 
   std::size_t size() const { return nodes_.size(); }
   NodeKind kind(NodeId id) const { return nodes_[id].kind; }
   std::int64_t integer(NodeId id) const { return static_cast<std::int64_t>(nodes_[id].value); }  // kInt, kBool
   double real(NodeId id) const;                                                                  // kFloat
-  std::string text(NodeId id) const;          // kText, kLong: the whole text (at most 64 MiB; longer is Error(kCorrupt))
-  const Blob& blob(NodeId id) const { return blobs_[nodes_[id].value]; }                   // kText, kBytes, kLong
-  const std::vector<NodeId>& items(NodeId id) const { return lists_[nodes_[id].value]; }   // containers, kPersistent
+  std::string text(NodeId id) const;  // kText, kLong: the whole text (at most 64 MiB; longer is Error(kCorrupt))
+  const Blob& blob(NodeId id) const { return blobs_[nodes_[id].value]; }                  // kText, kBytes, kLong
+  const std::vector<NodeId>& items(NodeId id) const { return lists_[nodes_[id].value]; }  // containers, kPersistent
   const Object& object(NodeId id) const { return objects_[nodes_[id].value]; }
-  std::string global_name(NodeId id) const;   // "module.attribute"
+  std::string global_name(NodeId id) const;  // "module.attribute"
   const std::shared_ptr<const File>& file() const { return file_; }
 
  private:
-  friend class Unpickler;
+  friend class PickleBuilder;
   struct Node {
     NodeKind kind;
     std::uint64_t value;

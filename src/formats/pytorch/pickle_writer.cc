@@ -11,13 +11,23 @@ namespace wconv::pytorch {
 namespace {
 
 // Storage classes of the dtypes that torch had when storages were typed; other dtypes name themselves (_v3).
-constexpr auto kStorageClasses = std::to_array<std::pair<DType, std::string_view>>({
-    {DType::kF32, "FloatStorage"}, {DType::kF64, "DoubleStorage"}, {DType::kF16, "HalfStorage"}, {DType::kBF16, "BFloat16Storage"},
-    {DType::kI64, "LongStorage"}, {DType::kI32, "IntStorage"}, {DType::kI16, "ShortStorage"}, {DType::kI8, "CharStorage"},
-    {DType::kU8, "ByteStorage"}, {DType::kBool, "BoolStorage"}, {DType::kC64, "ComplexFloatStorage"}, {DType::kC128, "ComplexDoubleStorage"}});
+constexpr auto kStorageClasses =
+    std::to_array<std::pair<DType, std::string_view>>({{DType::kF32, "FloatStorage"},
+                                                       {DType::kF64, "DoubleStorage"},
+                                                       {DType::kF16, "HalfStorage"},
+                                                       {DType::kBF16, "BFloat16Storage"},
+                                                       {DType::kI64, "LongStorage"},
+                                                       {DType::kI32, "IntStorage"},
+                                                       {DType::kI16, "ShortStorage"},
+                                                       {DType::kI8, "CharStorage"},
+                                                       {DType::kU8, "ByteStorage"},
+                                                       {DType::kBool, "BoolStorage"},
+                                                       {DType::kC64, "ComplexFloatStorage"},
+                                                       {DType::kC128, "ComplexDoubleStorage"}});
 
 std::string_view storage_class(DType dtype) {
-  const auto row = std::find_if(kStorageClasses.begin(), kStorageClasses.end(), [&](const auto& r) { return r.first == dtype; });
+  const auto row =
+      std::find_if(kStorageClasses.begin(), kStorageClasses.end(), [&](const auto& r) { return r.first == dtype; });
   return row == kStorageClasses.end() ? std::string_view() : row->second;
 }
 
@@ -45,7 +55,7 @@ class PickleWriter {
     integer(0);
     sizes(tensor.info.shape);
     strides(tensor.info.shape);
-    bytes("\x89");  // requires_grad: False
+    bytes("\x89");                         // requires_grad: False
     global("collections", "OrderedDict");  // of hooks: none
     bytes(")R");
     if (typed.empty()) global("torch", info(dtype).torch);

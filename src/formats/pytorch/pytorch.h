@@ -1,4 +1,5 @@
-// PyTorch checkpoints, without pickle's power: zip archives, TorchScript, the legacy stream, the older tar, bare pickles.
+// PyTorch checkpoints, without pickle's power: zip archives, TorchScript, the legacy stream, the older tar, bare
+// pickles.
 #pragma once
 
 #include "wconv/format.h"

@@ -26,7 +26,8 @@ class Reader final : public FormatReader {
     std::vector<std::byte> head(std::min<std::uint64_t>(file->size(), 512));
     file->read(0, head);
     const Open container = container_of(head);
-    // Without a mark of its own, the file can at best be a zip whose beginning is lost: that reader says what is missing.
+    // Without a mark of its own, the file can at best be a zip whose beginning is lost: that reader says what is
+    // missing.
     Model model = (container ? container : pytorch::read_zip)(file, options);
     model.format = name();
     model.path = file->path();

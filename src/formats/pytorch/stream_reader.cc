@@ -34,7 +34,8 @@ std::map<std::string, std::uint64_t> element_sizes(const Pickle& pickle) {
     }
     const std::uint64_t size = type.dtype ? info(*type.dtype).block_bytes : 1;
     const auto [entry, added] = sizes.emplace(pickle.text(parts[2]), size);
-    if (!added && entry->second != size) fail(ErrorCode::kCorrupt, "storage '{}' is used with two element sizes", printable(entry->first));
+    if (!added && entry->second != size)
+      fail(ErrorCode::kCorrupt, "storage '{}' is used with two element sizes", printable(entry->first));
   }
   return sizes;
 }
@@ -43,27 +44,33 @@ std::vector<std::string> storage_keys(const Pickle& pickle) {
   if (pickle.kind(pickle.root) != NodeKind::kList) fail(ErrorCode::kCorrupt, "the list of storage keys is no list");
   std::vector<std::string> keys;
   for (const NodeId item : pickle.items(pickle.root)) {
-    if (pickle.kind(item) != NodeKind::kText) fail(ErrorCode::kCorrupt, "the list of storage keys holds something that is no text");
+    if (pickle.kind(item) != NodeKind::kText)
+      fail(ErrorCode::kCorrupt, "the list of storage keys holds something that is no text");
     keys.push_back(pickle.text(item));
   }
   return keys;
 }
 
 // Returns where the last storage ends.
-std::uint64_t read_storages(const std::shared_ptr<const File>& file, std::uint64_t begin, const std::vector<std::string>& keys,
-                            const std::map<std::string, std::uint64_t>& sizes, RangeStorages& storages) {
+std::uint64_t read_storages(const std::shared_ptr<const File>& file, std::uint64_t begin,
+                            const std::vector<std::string>& keys, const std::map<std::string, std::uint64_t>& sizes,
+                            RangeStorages& storages) {
   std::uint64_t at = begin;
   for (const std::string& key : keys) {
     const auto size = sizes.find(key);
-    if (size == sizes.end()) fail_at(at, ErrorCode::kCorrupt, "storage '{}' is in the file, but the pickle doesn't use it", printable(key));
-    if (file->size() - at < 8) fail_at(at, ErrorCode::kCorrupt, "the file ends before storage '{}'; it was cut short", printable(key));
+    if (size == sizes.end())
+      fail_at(at, ErrorCode::kCorrupt, "storage '{}' is in the file, but the pickle doesn't use it", printable(key));
+    if (file->size() - at < 8)
+      fail_at(at, ErrorCode::kCorrupt, "the file ends before storage '{}'; it was cut short", printable(key));
     ByteReader reader(file, at, at + 8);
     const std::int64_t count = reader.i64("storage length");
     at += 8;
     std::uint64_t bytes = 0;
-    if (count < 0 || !checked_mul(static_cast<std::uint64_t>(count), size->second, bytes) || bytes > file->size() - at) {
-      fail_at(at - 8, ErrorCode::kCorrupt, "storage '{}' has {} elements of {} bytes, but {} bytes are left; the file was cut short",
-              printable(key), count, size->second, file->size() - at);
+    if (count < 0 || !checked_mul(static_cast<std::uint64_t>(count), size->second, bytes) ||
+        bytes > file->size() - at) {
+      fail_at(at - 8, ErrorCode::kCorrupt,
+              "storage '{}' has {} elements of {} bytes, but {} bytes are left; the file was cut short", printable(key),
+              count, size->second, file->size() - at);
     }
     storages.add(key, at, bytes);
     at += bytes;
@@ -93,10 +100,11 @@ void RangeStorages::add(const std::string& key, std::uint64_t offset, std::uint6
 
 std::shared_ptr<const TensorData> RangeStorages::storage(const StorageRequest& request) {
   const auto found = storages_.find(request.key);
-  if (found == storages_.end()) fail(ErrorCode::kCorrupt, "its storage '{}' is not in the file", printable(request.key));
+  if (found == storages_.end())
+    fail(ErrorCode::kCorrupt, "its storage '{}' is not in the file", printable(request.key));
   if (found->second->size_bytes() != request.bytes) {
-    fail(ErrorCode::kCorrupt, "its storage '{}' has {} bytes, the pickle says {}", printable(request.key), found->second->size_bytes(),
-         request.bytes);
+    fail(ErrorCode::kCorrupt, "its storage '{}' has {} bytes, the pickle says {}", printable(request.key),
+         found->second->size_bytes(), request.bytes);
   }
   return found->second;
 }
@@ -117,7 +125,8 @@ Model read_stream(std::shared_ptr<const File> file, const ReadOptions& options) 
   Model model;
   read_tree(objects, options, model);
   if (end != file->size()) {
-    model.findings.push_back({Severity::kWarning, "trailing-bytes", fmt::format("{} bytes follow the last storage; they were not read", file->size() - end)});
+    model.findings.push_back({Severity::kWarning, "trailing-bytes",
+                              fmt::format("{} bytes follow the last storage; they were not read", file->size() - end)});
   }
   return model;
 }

@@ -1,5 +1,5 @@
-// torch 0.1.8 and earlier: a tar with the members sys_info, pickle, storages and tensors. The pickle names whole tensors
-// by number. Source: torch/serialization.py (legacy_load). Nothing is unpacked to disk.
+// torch 0.1.8 and earlier: a tar with the members sys_info, pickle, storages and tensors. The pickle names whole
+// tensors by number. Source: torch/serialization.py (legacy_load). Nothing is unpacked to disk.
 #include <algorithm>
 #include <map>
 
@@ -21,7 +21,8 @@ std::uint64_t octal(std::string_view digits, std::uint64_t at) {
   std::uint64_t number = 0;
   for (const char c : digits) {
     if (c == ' ' || c == '\0') continue;
-    if (c < '0' || c > '7') fail_at(at, ErrorCode::kCorrupt, "a tar header holds a size or checksum that is no octal number");
+    if (c < '0' || c > '7')
+      fail_at(at, ErrorCode::kCorrupt, "a tar header holds a size or checksum that is no octal number");
     number = number * 8 + static_cast<std::uint64_t>(c - '0');
   }
   return number;
@@ -29,7 +30,8 @@ std::uint64_t octal(std::string_view digits, std::uint64_t at) {
 
 void check_sum(std::string_view header, std::uint64_t at) {
   std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < header.size(); ++i) sum += i >= 148 && i < 156 ? ' ' : static_cast<unsigned char>(header[i]);
+  for (std::size_t i = 0; i < header.size(); ++i)
+    sum += i >= 148 && i < 156 ? ' ' : static_cast<unsigned char>(header[i]);
   if (sum != octal(header.substr(148, 8), at)) fail_at(at, ErrorCode::kCorrupt, "a tar header has a wrong checksum");
 }
 
@@ -63,7 +65,8 @@ class Section {
   Section(std::shared_ptr<const File> file, const std::map<std::string, Member>& members, const std::string& name)
       : file_(std::move(file)), name_(name) {
     const auto found = members.find(name);
-    if (found == members.end()) fail(ErrorCode::kUnsupported, "a tar archive without the member '{}' is no PyTorch checkpoint", name);
+    if (found == members.end())
+      fail(ErrorCode::kUnsupported, "a tar archive without the member '{}' is no PyTorch checkpoint", name);
     at_ = found->second.begin;
     end_ = found->second.end;
   }
@@ -73,7 +76,8 @@ class Section {
     for (NodeId id = 0; id < made.size(); ++id) {
       if (made.kind(id) != NodeKind::kObject) continue;
       const NodeId callable = made.object(id).callable;
-      if (made.kind(callable) == NodeKind::kGlobal && lookup_global(made.global_name(callable)).meaning == Meaning::kUnknown) {
+      if (made.kind(callable) == NodeKind::kGlobal &&
+          lookup_global(made.global_name(callable)).meaning == Meaning::kUnknown) {
         fail_at(at_, ErrorCode::kCorrupt, "tar member '{}' calls {}, which has no place in it (nothing was run)", name_,
                 printable(made.global_name(callable)));
       }
@@ -92,7 +96,8 @@ class Section {
   std::int64_t i64(std::string_view field) { return static_cast<std::int64_t>(number(8, field)); }
   std::uint32_t u32(std::string_view field) { return static_cast<std::uint32_t>(number(4, field)); }
   std::uint64_t skip(std::uint64_t bytes) {
-    if (bytes > end_ - at_) fail_at(at_, ErrorCode::kCorrupt, "tar member '{}' needs {} bytes here, {} are left", name_, bytes, end_ - at_);
+    if (bytes > end_ - at_)
+      fail_at(at_, ErrorCode::kCorrupt, "tar member '{}' needs {} bytes here, {} are left", name_, bytes, end_ - at_);
     at_ += bytes;
     return at_ - bytes;
   }
@@ -113,7 +118,8 @@ class Section {
 
 // Item `index` of a tuple as a key: numbers and text alike.
 std::string key_at(const Pickle& pickle, NodeId tuple, std::size_t index) {
-  const bool known = (pickle.kind(tuple) == NodeKind::kTuple || pickle.kind(tuple) == NodeKind::kList) && pickle.items(tuple).size() > index;
+  const bool known = (pickle.kind(tuple) == NodeKind::kTuple || pickle.kind(tuple) == NodeKind::kList) &&
+                     pickle.items(tuple).size() > index;
   const NodeId item = known ? pickle.items(tuple)[index] : tuple;
   if (known && pickle.kind(item) == NodeKind::kInt) return fmt::format("{}", pickle.integer(item));
   if (known && pickle.kind(item) == NodeKind::kText) return pickle.text(item);
@@ -124,7 +130,8 @@ std::string key_at(const Pickle& pickle, NodeId tuple, std::size_t index) {
 std::uint64_t number_at(const Pickle& pickle, NodeId tuple, std::size_t index) {
   if (pickle.items(tuple).size() > index) {
     const NodeId item = pickle.items(tuple)[index];
-    if (pickle.kind(item) == NodeKind::kInt && pickle.integer(item) >= 0) return static_cast<std::uint64_t>(pickle.integer(item));
+    if (pickle.kind(item) == NodeKind::kInt && pickle.integer(item) >= 0)
+      return static_cast<std::uint64_t>(pickle.integer(item));
   }
   fail(ErrorCode::kCorrupt, "a storage view has no offset or size");
 }
@@ -147,7 +154,9 @@ class TarTensors final : public StorageSource {
       }
       const std::string type = pickle.global_name(pickle.items(pickle.root)[2]);
       const auto dtype = lookup_global(type).dtype;
-      if (!dtype) fail(ErrorCode::kUnsupported, "storage '{}' has the type {}, which is not supported", printable(key), printable(type));
+      if (!dtype)
+        fail(ErrorCode::kUnsupported, "storage '{}' has the type {}, which is not supported", printable(key),
+             printable(type));
       const std::int64_t count = section.i64("storage length");
       Storage storage{*dtype, 0, 0};
       if (count < 0 || !checked_mul(static_cast<std::uint64_t>(count), info(*dtype).block_bytes, storage.bytes)) {
@@ -179,11 +188,13 @@ class TarTensors final : public StorageSource {
       tensor.source_file = file_;
       tensor.source_offset = storage.offset + first * info(storage.dtype).block_bytes;
       try {
-        tensor.data = strided_tensor(file_tensor(file_, storage.offset, storage.bytes), info(storage.dtype).block_bytes, first, shape, strides);
+        tensor.data = strided_tensor(file_tensor(file_, storage.offset, storage.bytes), info(storage.dtype).block_bytes,
+                                     first, shape, strides);
       } catch (Error& error) {
         throw error.in_tensor(key);
       }
-      if (!tensors_.emplace(key, std::move(tensor)).second) fail(ErrorCode::kCorrupt, "two tensors have the key '{}'", printable(key));
+      if (!tensors_.emplace(key, std::move(tensor)).second)
+        fail(ErrorCode::kCorrupt, "two tensors have the key '{}'", printable(key));
     }
   }
 
@@ -198,7 +209,8 @@ class TarTensors final : public StorageSource {
 
  private:
   void add(const std::string& key, const Storage& storage) {
-    if (!storages_.emplace(key, storage).second) fail(ErrorCode::kCorrupt, "two storages have the key '{}'", printable(key));
+    if (!storages_.emplace(key, storage).second)
+      fail(ErrorCode::kCorrupt, "two storages have the key '{}'", printable(key));
   }
   const Storage& find(const std::string& key) const {
     const auto found = storages_.find(key);
@@ -212,7 +224,8 @@ class TarTensors final : public StorageSource {
     const std::uint64_t element = info(root.dtype).block_bytes, count = root.bytes / element;
     const std::uint64_t first = number_at(views, view, 2), length = number_at(views, view, 3);
     if (first > count || length > count - first) {
-      fail(ErrorCode::kCorrupt, "storage view '{}' takes {} elements from element {} on; its root has {}", printable(key), length, first, count);
+      fail(ErrorCode::kCorrupt, "storage view '{}' takes {} elements from element {} on; its root has {}",
+           printable(key), length, first, count);
     }
     add(key, {root.dtype, root.offset + first * element, length * element});
   }

@@ -21,21 +21,24 @@ bool Objects::is_tensor(NodeId id) const {
     case Meaning::kRebuildParameter:
     case Meaning::kRebuildFromType:
     case Meaning::kRebuildFromNumpy:
-    case Meaning::kRefusedTensor: return true;
+    case Meaning::kRefusedTensor:
+      return true;
     case Meaning::kNumpyReconstruct:
     case Meaning::kNumpyFromBuffer: {
       // Arrays of text or Python objects are no tensors; they stay inert.
       try {
         const bool built = meaning(id).meaning == Meaning::kNumpyFromBuffer;
         const NodeId state = pickle_.object(id).state;
-        if (!built && (state == kNoNode || pickle_.kind(state) != NodeKind::kTuple || pickle_.items(state).size() < 5)) return false;
+        if (!built && (state == kNoNode || pickle_.kind(state) != NodeKind::kTuple || pickle_.items(state).size() < 5))
+          return false;
         numpy_dtype(built ? call_args(id, 2)[1] : pickle_.items(state)[2]);
         return true;
       } catch (const Error&) {
         return false;
       }
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -71,8 +74,8 @@ std::shared_ptr<const TensorData> Objects::storage_data(const StorageRequest& re
   auto& data = storage_cache_[request.key];
   if (!data) data = storages_.storage(request);
   if (data->size_bytes() != request.bytes) {
-    fail(ErrorCode::kCorrupt, "storage '{}' is claimed to have {} bytes here and {} elsewhere", request.key, request.bytes,
-         data->size_bytes());
+    fail(ErrorCode::kCorrupt, "storage '{}' is claimed to have {} bytes here and {} elsewhere", request.key,
+         request.bytes, data->size_bytes());
   }
   return data;
 }
@@ -117,9 +120,11 @@ Tensor Objects::strided(NodeId storage, View view, std::optional<DType> dtype) {
   auto& data = views_[ViewKey(request.key, element, view.offset, view.shape, view.strides)];
   const auto storage_bytes = storage_data(request);
   if (!data) {
-    data = strided_tensor(storage_bytes, static_cast<std::uint32_t>(element_bytes), view.offset, view.shape, view.strides);
+    data =
+        strided_tensor(storage_bytes, static_cast<std::uint32_t>(element_bytes), view.offset, view.shape, view.strides);
     const bool complex = info(element).kind == DTypeKind::kComplex;
-    if (storages_.big_endian()) data = swapped_tensor(data, static_cast<std::uint32_t>(complex ? element_bytes / 2 : element_bytes));
+    if (storages_.big_endian())
+      data = swapped_tensor(data, static_cast<std::uint32_t>(complex ? element_bytes / 2 : element_bytes));
   }
   tensor.data = data;
   if (const auto range = storage_bytes->file_range()) {
@@ -150,7 +155,8 @@ std::vector<NamedTensor> Objects::quantized(NodeId id) {
     out.push_back({std::move(suffix), std::move(tensor)});
   };
   const auto part = [&](std::string suffix, NodeId node) {
-    if (meaning(inner_tensor(node)).meaning == Meaning::kRebuildQTensor) fail(ErrorCode::kCorrupt, "its scale is quantized itself");
+    if (meaning(inner_tensor(node)).meaning == Meaning::kRebuildQTensor)
+      fail(ErrorCode::kCorrupt, "its scale is quantized itself");
     for (NamedTensor& inner : tensor(node)) out.push_back({suffix + inner.suffix, std::move(inner.tensor)});
   };
   if (is_tensor(quantizer[1])) {
@@ -199,7 +205,8 @@ std::vector<NamedTensor> Objects::tensor(NodeId id) {
       }
       return {{"", strided(args[0], view(args), dtype.dtype)}};
     }
-    case Meaning::kRebuildQTensor: return quantized(id);
+    case Meaning::kRebuildQTensor:
+      return quantized(id);
     case Meaning::kRebuildFromType: {
       // (function, type, arguments, state): the tensor that function(*arguments) would give.
       const auto& args = call_args(id, 3);
@@ -215,13 +222,17 @@ std::vector<NamedTensor> Objects::tensor(NodeId id) {
     case Meaning::kRebuildFromNumpy: {
       const NodeId source = call_args(id, 1)[0];
       const Meaning made = meaning(source).meaning;
-      if (made != Meaning::kNumpyReconstruct && made != Meaning::kNumpyFromBuffer) fail(ErrorCode::kCorrupt, "is made from no numpy array");
+      if (made != Meaning::kNumpyReconstruct && made != Meaning::kNumpyFromBuffer)
+        fail(ErrorCode::kCorrupt, "is made from no numpy array");
       return {{"", array(source)}};
     }
     case Meaning::kNumpyReconstruct:
-    case Meaning::kNumpyFromBuffer: return {{"", array(id)}};
-    case Meaning::kRefusedTensor: fail(ErrorCode::kUnsupported, "is {}", what.refused);
-    default: fail(ErrorCode::kCorrupt, "is a parameter without a tensor");
+    case Meaning::kNumpyFromBuffer:
+      return {{"", array(id)}};
+    case Meaning::kRefusedTensor:
+      fail(ErrorCode::kUnsupported, "is {}", what.refused);
+    default:
+      fail(ErrorCode::kCorrupt, "is a parameter without a tensor");
   }
 }
 

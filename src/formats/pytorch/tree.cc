@@ -11,14 +11,18 @@
 namespace wconv::pytorch {
 namespace {
 
-constexpr std::size_t kMaxLeaves = 10'000;             // that become metadata
+constexpr std::size_t kMaxLeaves = 10'000;               // that become metadata
 constexpr std::size_t kMaxLeafBytes = 16 * 1024 * 1024;  // of their names and text
-constexpr std::size_t kMaxNamed = 20;                  // in one message
+constexpr std::size_t kMaxNamed = 20;                    // in one message
 
 class Walk {
  public:
   Walk(Objects& objects, TensorSearch& search, const ReadOptions& options, Pick pick, Model& model)
-      : objects_(objects), search_(search), whole_(options.whole_tree && options.key.empty()), pick_(std::move(pick)), model_(model),
+      : objects_(objects),
+        search_(search),
+        whole_(options.whole_tree && options.key.empty()),
+        pick_(std::move(pick)),
+        model_(model),
         budget_(64 * static_cast<std::uint64_t>(objects.pickle().size()) + 1000) {
     for (const auto& [key, value] : model.metadata) keys_.insert(key);
   }
@@ -27,16 +31,19 @@ class Walk {
     const NodeId root = objects_.pickle().root;
     visit(root, "", whole_ || (pick_.node == root && pick_.path.empty()), false, 0);
     if (dropped_leaves_ > 0) {
-      model_.findings.push_back({Severity::kWarning, "metadata-left-out",
-                                 fmt::format("{} values besides the tensors are too many or too long to keep as metadata", dropped_leaves_)});
+      model_.findings.push_back(
+          {Severity::kWarning, "metadata-left-out",
+           fmt::format("{} values besides the tensors are too many or too long to keep as metadata", dropped_leaves_)});
     }
   }
 
  private:
   // `taken`: the node lies in the part that is taken. `training`: in the state of an optimizer and the like.
   void visit(NodeId id, const std::string& path, bool taken, bool training, int depth) {
-    if (depth > kMaxDepth) fail(ErrorCode::kCorrupt, "the pickle is nested more than {} deep, or holds itself", kMaxDepth);
-    if (budget_-- == 0) fail(ErrorCode::kCorrupt, "the pickle's containers hold each other so often that it unfolds without end");
+    if (depth > kMaxDepth)
+      fail(ErrorCode::kCorrupt, "the pickle is nested more than {} deep, or holds itself", kMaxDepth);
+    if (budget_-- == 0)
+      fail(ErrorCode::kCorrupt, "the pickle's containers hold each other so often that it unfolds without end");
     if (objects_.is_tensor(id)) return tensor(id, path, taken);
     if (!objects_.is_container(id)) return leaf(id, path, training);
     if (objects_.leaf(id)) return leaf(id, path, training);  // a list of plain values is one value
@@ -67,13 +74,16 @@ class Walk {
     } catch (Error& error) {
       error.in_tensor(path);
       if (!whole_ || error.code() != ErrorCode::kUnsupported) throw;
-      model_.findings.push_back({Severity::kWarning, "unreadable-tensor", fmt::format("tensor '{}' {}", printable(path), error.message())});
+      model_.findings.push_back(
+          {Severity::kWarning, "unreadable-tensor", fmt::format("tensor '{}' {}", printable(path), error.message())});
       return;
     }
     if (parts.size() > 1) {
-      model_.findings.push_back({Severity::kWarning, "quantized-tensor",
-                                 fmt::format("tensor '{}' is quantized by torch: its codes are kept, with scale and zero point as "
-                                             "tensors of their own", printable(path))});
+      model_.findings.push_back(
+          {Severity::kWarning, "quantized-tensor",
+           fmt::format("tensor '{}' is quantized by torch: its codes are kept, with scale and zero point as "
+                       "tensors of their own",
+                       printable(path))});
     }
     for (NamedTensor& part : parts) {
       part.tensor.info.name = name + part.suffix;
@@ -121,9 +131,11 @@ void report_objects(const Objects& objects, Model& model) {
     const auto& [name, call] = what;
     const std::string times = count > 1 ? fmt::format(" ({} times)", count) : "";
     if (call) {
-      model.findings.push_back({Severity::kWarning, "unknown-call", fmt::format("a call of {}{}: not run", printable(name), times)});
+      model.findings.push_back(
+          {Severity::kWarning, "unknown-call", fmt::format("a call of {}{}: not run", printable(name), times)});
     } else {
-      model.findings.push_back({Severity::kNote, "unknown-object", fmt::format("an object of class {}{}: not made", printable(name), times)});
+      model.findings.push_back({Severity::kNote, "unknown-object",
+                                fmt::format("an object of class {}{}: not made", printable(name), times)});
     }
   }
 }
@@ -131,7 +143,9 @@ void report_objects(const Objects& objects, Model& model) {
 void report_pick(const Pick& pick, bool whole, Model& model) {
   if (!pick.by_itself || (pick.path.empty() && model.left_out.empty())) return;
   if (whole) {
-    model.findings.push_back({Severity::kNote, "picked-key", fmt::format("convert takes '{}' by itself; --key takes another part", printable(pick.path))});
+    model.findings.push_back(
+        {Severity::kNote, "picked-key",
+         fmt::format("convert takes '{}' by itself; --key takes another part", printable(pick.path))});
     return;
   }
   std::map<std::string, std::size_t> left;  // by the first key that differs
@@ -143,10 +157,11 @@ void report_pick(const Pick& pick, bool whole, Model& model) {
     others += fmt::format("{}{} ({} tensors)", others.empty() ? "; left out: " : ", ", printable(key), count);
   }
   if (shown > kMaxNamed) others += ", …";
-  model.findings.push_back({Severity::kNote, "picked-key",
-                            fmt::format("took {} ({} tensors){}; --key takes another part",
-                                        pick.path.empty() ? "everything but training state" : "'" + printable(pick.path) + "'",
-                                        model.tensors.size(), others)});
+  model.findings.push_back(
+      {Severity::kNote, "picked-key",
+       fmt::format("took {} ({} tensors){}; --key takes another part",
+                   pick.path.empty() ? "everything but training state" : "'" + printable(pick.path) + "'",
+                   model.tensors.size(), others)});
 }
 
 [[noreturn]] void refuse_empty(const Objects& objects, const Model& model) {
@@ -157,7 +172,8 @@ void report_pick(const Pick& pick, bool whole, Model& model) {
     if (text.size() > 500) break;
     text += (text.empty() ? "; it names " : ", ") + name;
   }
-  if (!model.left_out.empty()) text += fmt::format("; it has {} tensors of training state, which --key can take", model.left_out.size());
+  if (!model.left_out.empty())
+    text += fmt::format("; it has {} tensors of training state, which --key can take", model.left_out.size());
   fail(ErrorCode::kUnsupported, "the pickle holds no tensors{} (nothing was run)", text);
 }
 

@@ -9,12 +9,13 @@ namespace wconv::pytorch {
 namespace {
 
 // Names under which people save a state_dict, in the order in which they are looked for.
-constexpr auto kModelKeys = std::to_array<std::string_view>(
-    {"state_dict", "model_state_dict", "model_state", "model", "module", "net", "network", "params", "weights",
-     "params_ema", "ema_state_dict", "model_ema", "ema"});
+constexpr auto kModelKeys = std::to_array<std::string_view>({"state_dict", "model_state_dict", "model_state", "model",
+                                                             "module", "net", "network", "params", "weights",
+                                                             "params_ema", "ema_state_dict", "model_ema", "ema"});
 
-constexpr auto kTrainingKeys = std::to_array<std::string_view>(
-    {"optim", "opt", "opt_state", "lr_scheduler", "lr_schedulers", "scheduler", "schedulers", "scaler", "amp", "rng_state", "rng_states"});
+constexpr auto kTrainingKeys =
+    std::to_array<std::string_view>({"optim", "opt", "opt_state", "lr_scheduler", "lr_schedulers", "scheduler",
+                                     "schedulers", "scaler", "amp", "rng_state", "rng_states"});
 
 // A dict whose values are weights is the state_dict; a loss or a step count beside one (a tensor without dimensions)
 // does not make it one.
@@ -38,7 +39,8 @@ Pick pick_obvious(Objects& objects, TensorSearch& search) {
     const auto best = [&]() -> const std::pair<std::string, NodeId>* {
       for (const std::string_view key : kModelKeys) {
         for (const auto& child : children) {
-          if (child.first == key && objects.is_container(child.second) && search.has_tensor(child.second)) return &child;
+          if (child.first == key && objects.is_container(child.second) && search.has_tensor(child.second))
+            return &child;
         }
       }
       return nullptr;
@@ -83,7 +85,8 @@ Pick pick_key(Objects& objects, TensorSearch& search, const std::string& key) {
 }  // namespace
 
 bool is_training_state(std::string_view key) {
-  return key.starts_with("optimizer") || std::find(kTrainingKeys.begin(), kTrainingKeys.end(), key) != kTrainingKeys.end();
+  return key.starts_with("optimizer") ||
+         std::find(kTrainingKeys.begin(), kTrainingKeys.end(), key) != kTrainingKeys.end();
 }
 
 std::string join_path(std::string_view parent, std::string_view key) {

@@ -3,20 +3,15 @@
 #include <bit>
 #include <charconv>
 #include <limits>
-#include <unordered_map>
 
-#include "formats/pytorch/pickle.h"
-#include "wconv/byte_reader.h"
-#include "wconv/error.h"
+#include "formats/pytorch/pickle_builder.h"
 
 namespace wconv::pytorch {
 
-class Unpickler {
+class Unpickler : private PickleBuilder {
  public:
   Unpickler(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end)
-      : reader_(file, begin, end) {
-    pickle_.file_ = std::move(file);
-  }
+      : PickleBuilder(std::move(file), begin, end) {}
 
   Pickle run() {
     while (!step()) {
@@ -28,12 +23,6 @@ class Unpickler {
  private:
   using Step = void (Unpickler::*)();
   static const std::array<Step, 256>& table();
-  static constexpr NodeId kMark = kNoNode - 1;
-
-  template <typename... Args>
-  [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
-    fail_at(opcode_at_, ErrorCode::kCorrupt, "pickle: {}", fmt::format(format, std::forward<Args>(args)...));
-  }
 
   // True after STOP.
   bool step() {
@@ -51,72 +40,13 @@ class Unpickler {
     return false;
   }
 
-  // --- nodes ---
-  NodeId add(NodeKind kind, std::uint64_t value) {
-    if (pickle_.nodes_.size() >= kMark) refuse("holds more than {} values", kMark);
-    pickle_.nodes_.push_back({kind, value});
-    return static_cast<NodeId>(pickle_.nodes_.size() - 1);
-  }
-  NodeId add_blob(NodeKind kind, std::uint64_t offset, std::uint64_t size) {
-    pickle_.blobs_.push_back({offset, size, {}, true});
-    return add(kind, pickle_.blobs_.size() - 1);
-  }
-  NodeId add_owned(NodeKind kind, std::string text) {
-    pickle_.blobs_.push_back({0, text.size(), std::move(text), false});
-    return add(kind, pickle_.blobs_.size() - 1);
-  }
-  NodeId add_list(NodeKind kind, std::vector<NodeId> items) {
-    pickle_.lists_.push_back(std::move(items));
-    return add(kind, pickle_.lists_.size() - 1);
-  }
-  NodeId add_global(std::string module, std::string name) {
-    pickle_.names_.emplace_back(std::move(module), std::move(name));
-    const NodeId id = add(NodeKind::kGlobal, pickle_.names_.size() - 1);
-    pickle_.globals.push_back(id);
-    return id;
-  }
-  NodeId add_object(NodeId callable, NodeId args, Making making) {
-    Object object;
-    object.callable = callable;
-    object.args = args;
-    object.making = making;
-    pickle_.objects_.push_back(std::move(object));
-    return add(NodeKind::kObject, pickle_.objects_.size() - 1);
-  }
-
-  // --- stack ---
-  void push(NodeId id) { stack_.push_back(id); }
-  NodeId pop() {
-    if (stack_.empty()) refuse("takes a value from an empty stack");
-    const NodeId id = stack_.back();
-    stack_.pop_back();
-    if (id == kMark) refuse("finds a mark where a value should be");
-    return id;
-  }
-  NodeId top() const {
-    if (stack_.empty() || stack_.back() == kMark) refuse("needs a value on the stack");
-    return stack_.back();
-  }
-  std::vector<NodeId> pop_to_mark() {
-    std::size_t mark = stack_.size();
-    while (mark > 0 && stack_[mark - 1] != kMark) --mark;
-    if (mark == 0) refuse("finds no mark on the stack");
-    std::vector<NodeId> items(stack_.begin() + static_cast<std::ptrdiff_t>(mark), stack_.end());
-    stack_.resize(mark - 1);
-    return items;
-  }
-  std::vector<NodeId> pop_items(std::size_t count) {
-    std::vector<NodeId> items(count);
-    while (count-- > 0) items[count] = pop();
-    return items;
-  }
-
   // --- text forms ---
   std::string line() { return std::string(reader_.take_line("pickle text line")); }
   std::int64_t decimal(std::string text) {
     if (text.ends_with('L')) text.pop_back();
     std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data() + (text.starts_with('+') ? 1 : 0), text.data() + text.size(), number);
+    const auto [end, error] =
+        std::from_chars(text.data() + (text.starts_with('+') ? 1 : 0), text.data() + text.size(), number);
     if (error != std::errc() || end != text.data() + text.size()) refuse("'{}' is no 64-bit integer", text);
     return number;
   }
@@ -182,39 +112,6 @@ class Unpickler {
     push(add_owned(NodeKind::kLong, std::move(hex)));
   }
 
-  // --- containers ---
-  void append_to(NodeId target, const std::vector<NodeId>& items) {
-    const NodeKind kind = pickle_.kind(target);
-    if (kind == NodeKind::kObject) {
-      auto& list = pickle_.objects_[pickle_.nodes_[target].value].list;
-      list.insert(list.end(), items.begin(), items.end());
-      return;
-    }
-    if (kind != NodeKind::kList && kind != NodeKind::kSet) refuse("appends to something that is no list or set");
-    auto& list = pickle_.lists_[pickle_.nodes_[target].value];
-    list.insert(list.end(), items.begin(), items.end());
-  }
-  void set_items(NodeId target, const std::vector<NodeId>& pairs) {
-    if (pairs.size() % 2 != 0) refuse("SETITEMS has a key without a value");
-    const NodeKind kind = pickle_.kind(target);
-    if (kind == NodeKind::kObject) {
-      auto& list = pickle_.objects_[pickle_.nodes_[target].value].pairs;
-      list.insert(list.end(), pairs.begin(), pairs.end());
-      return;
-    }
-    if (kind != NodeKind::kDict) refuse("SETITEM on something that is no dict");
-    auto& list = pickle_.lists_[pickle_.nodes_[target].value];
-    list.insert(list.end(), pairs.begin(), pairs.end());
-  }
-
-  // --- memo ---
-  void memo_set(std::uint64_t index) { memo_[index] = top(); }
-  void memo_get(std::uint64_t index) {
-    const auto known = memo_.find(index);
-    if (known == memo_.end()) refuse("memo {} was never stored", index);
-    push(known->second);
-  }
-
   // --- opcodes ---
   void op_mark() { push(kMark); }
   void op_pop() {
@@ -236,7 +133,9 @@ class Unpickler {
   void op_false() { push(add(NodeKind::kBool, 0)); }
   void op_int() { push_decimal(line(), true); }
   void op_long() { push_decimal(line(), false); }
-  void op_binint() { push(add(NodeKind::kInt, static_cast<std::uint64_t>(std::int64_t{reader_.i32("pickle: BININT")}))); }
+  void op_binint() {
+    push(add(NodeKind::kInt, static_cast<std::uint64_t>(std::int64_t{reader_.i32("pickle: BININT")})));
+  }
   void op_binint1() { push(add(NodeKind::kInt, reader_.u8("pickle: BININT1"))); }
   void op_binint2() { push(add(NodeKind::kInt, reader_.u16("pickle: BININT2"))); }
   void op_long1() { push_long(reader_.u8("pickle: LONG1 length")); }
@@ -324,8 +223,7 @@ class Unpickler {
   void op_newobj_ex() {
     const auto parts = pop_items(3);
     const NodeId object = add_object(parts[0], parts[1], Making::kNew);
-    pickle_.objects_.back().pairs = {};
-    if (pickle_.kind(parts[2]) == NodeKind::kDict) pickle_.objects_.back().pairs = pickle_.items(parts[2]);
+    set_pairs(object, parts[2]);
     push(object);
   }
   void op_inst() {
@@ -343,9 +241,7 @@ class Unpickler {
   }
   void op_build() {
     const NodeId state = pop();
-    const NodeId target = top();
-    if (pickle_.kind(target) != NodeKind::kObject) refuse("BUILD on something that is no object");
-    pickle_.objects_[pickle_.nodes_[target].value].state = state;
+    set_state(top(), state);
   }
   void push_persistent(NodeId id) {
     const NodeId node = add_list(NodeKind::kPersistent, {id});
@@ -356,12 +252,6 @@ class Unpickler {
   void op_binpersid() { push_persistent(pop()); }
   void op_extension() { refuse("names a class by an extension code, which only its maker can resolve"); }
   void op_out_of_band() { refuse("wants buffers that are not in the file"); }
-
-  ByteReader reader_;
-  std::uint64_t opcode_at_ = 0;
-  Pickle pickle_;
-  std::vector<NodeId> stack_;
-  std::unordered_map<std::uint64_t, NodeId> memo_;
 };
 
 const std::array<Unpickler::Step, 256>& Unpickler::table() {
@@ -369,23 +259,73 @@ const std::array<Unpickler::Step, 256>& Unpickler::table() {
   static const std::array<Step, 256> steps = [] {
     std::array<Step, 256> t{};
     const std::pair<unsigned char, Step> rows[] = {
-        {'(', &U::op_mark},          {'0', &U::op_pop},           {'1', &U::op_pop_mark},     {'2', &U::op_dup},
-        {0x80, &U::op_proto},        {0x95, &U::op_frame},        {'N', &U::op_none},         {0x88, &U::op_true},
-        {0x89, &U::op_false},        {'I', &U::op_int},           {'L', &U::op_long},         {'J', &U::op_binint},
-        {'K', &U::op_binint1},       {'M', &U::op_binint2},       {0x8a, &U::op_long1},       {0x8b, &U::op_long4},
-        {'F', &U::op_float},         {'G', &U::op_binfloat},      {'S', &U::op_string},       {'V', &U::op_unicode},
-        {'T', &U::op_binstring},     {'U', &U::op_short_binstring}, {'X', &U::op_binunicode}, {0x8c, &U::op_short_binunicode},
-        {0x8d, &U::op_binunicode8},  {'B', &U::op_binbytes},      {'C', &U::op_short_binbytes}, {0x8e, &U::op_binbytes8},
-        {0x96, &U::op_binbytes8},    {']', &U::op_empty_list},    {')', &U::op_empty_tuple},  {'}', &U::op_empty_dict},
-        {0x8f, &U::op_empty_set},    {'l', &U::op_list},          {'t', &U::op_tuple},        {0x91, &U::op_frozenset},
-        {0x85, &U::op_tuple1},       {0x86, &U::op_tuple2},       {0x87, &U::op_tuple3},      {'d', &U::op_dict},
-        {'a', &U::op_append},        {'e', &U::op_appends},       {0x90, &U::op_appends},     {'s', &U::op_setitem},
-        {'u', &U::op_setitems},      {'p', &U::op_put},           {'q', &U::op_binput},       {'r', &U::op_long_binput},
-        {0x94, &U::op_memoize},      {'g', &U::op_get},           {'h', &U::op_binget},       {'j', &U::op_long_binget},
-        {'c', &U::op_global},        {0x93, &U::op_stack_global}, {'R', &U::op_reduce},       {0x81, &U::op_newobj},
-        {0x92, &U::op_newobj_ex},    {'i', &U::op_inst},          {'o', &U::op_obj},          {'b', &U::op_build},
-        {'P', &U::op_persid},        {'Q', &U::op_binpersid},     {0x82, &U::op_extension},   {0x83, &U::op_extension},
-        {0x84, &U::op_extension},    {0x97, &U::op_out_of_band},  {0x98, &U::op_out_of_band},
+        {'(', &U::op_mark},
+        {'0', &U::op_pop},
+        {'1', &U::op_pop_mark},
+        {'2', &U::op_dup},
+        {0x80, &U::op_proto},
+        {0x95, &U::op_frame},
+        {'N', &U::op_none},
+        {0x88, &U::op_true},
+        {0x89, &U::op_false},
+        {'I', &U::op_int},
+        {'L', &U::op_long},
+        {'J', &U::op_binint},
+        {'K', &U::op_binint1},
+        {'M', &U::op_binint2},
+        {0x8a, &U::op_long1},
+        {0x8b, &U::op_long4},
+        {'F', &U::op_float},
+        {'G', &U::op_binfloat},
+        {'S', &U::op_string},
+        {'V', &U::op_unicode},
+        {'T', &U::op_binstring},
+        {'U', &U::op_short_binstring},
+        {'X', &U::op_binunicode},
+        {0x8c, &U::op_short_binunicode},
+        {0x8d, &U::op_binunicode8},
+        {'B', &U::op_binbytes},
+        {'C', &U::op_short_binbytes},
+        {0x8e, &U::op_binbytes8},
+        {0x96, &U::op_binbytes8},
+        {']', &U::op_empty_list},
+        {')', &U::op_empty_tuple},
+        {'}', &U::op_empty_dict},
+        {0x8f, &U::op_empty_set},
+        {'l', &U::op_list},
+        {'t', &U::op_tuple},
+        {0x91, &U::op_frozenset},
+        {0x85, &U::op_tuple1},
+        {0x86, &U::op_tuple2},
+        {0x87, &U::op_tuple3},
+        {'d', &U::op_dict},
+        {'a', &U::op_append},
+        {'e', &U::op_appends},
+        {0x90, &U::op_appends},
+        {'s', &U::op_setitem},
+        {'u', &U::op_setitems},
+        {'p', &U::op_put},
+        {'q', &U::op_binput},
+        {'r', &U::op_long_binput},
+        {0x94, &U::op_memoize},
+        {'g', &U::op_get},
+        {'h', &U::op_binget},
+        {'j', &U::op_long_binget},
+        {'c', &U::op_global},
+        {0x93, &U::op_stack_global},
+        {'R', &U::op_reduce},
+        {0x81, &U::op_newobj},
+        {0x92, &U::op_newobj_ex},
+        {'i', &U::op_inst},
+        {'o', &U::op_obj},
+        {'b', &U::op_build},
+        {'P', &U::op_persid},
+        {'Q', &U::op_binpersid},
+        {0x82, &U::op_extension},
+        {0x83, &U::op_extension},
+        {0x84, &U::op_extension},
+        {0x97, &U::op_out_of_band},
+        {0x98, &U::op_out_of_band},
     };
     for (const auto& [opcode, step] : rows) t[opcode] = step;
     return t;

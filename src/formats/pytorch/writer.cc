@@ -35,13 +35,16 @@ class Writer final : public FormatWriter {
 
   std::vector<std::string> check(const Model& model, const WriteOptions& options) const override {
     std::vector<std::string> problems;
-    if (options.shard_size > 0) problems.push_back("--shard-size has no meaning for .pth; safetensors and GGUF can be sharded");
+    if (options.shard_size > 0)
+      problems.push_back("--shard-size has no meaning for .pth; safetensors and GGUF can be sharded");
     if (options.file_name.ends_with(".pkl")) problems.push_back("a bare pickle is not written; call the output .pth");
     for (const Tensor& tensor : model.tensors) {
-      if (!is_utf8(tensor.info.name)) problems.push_back(fmt::format("the name '{}' is not UTF-8; --rename it", printable(tensor.info.name)));
+      if (!is_utf8(tensor.info.name))
+        problems.push_back(fmt::format("the name '{}' is not UTF-8; --rename it", printable(tensor.info.name)));
       if (info(tensor.info.dtype).torch.empty()) {
-        problems.push_back(fmt::format("tensor '{}' is {}, which torch doesn't have; --exclude it or cast it with --tensor-dtype",
-                                       printable(tensor.info.name), wconv::name(tensor.info.dtype)));
+        problems.push_back(
+            fmt::format("tensor '{}' is {}, which torch doesn't have; --exclude it or cast it with --tensor-dtype",
+                        printable(tensor.info.name), wconv::name(tensor.info.dtype)));
       }
     }
     for (const auto& [key, value] : model.metadata) {
@@ -67,7 +70,8 @@ class Writer final : public FormatWriter {
       zip.add_tensor(fmt::format("{}data/{}", root, n), owners[n], model.tensors[owners[n]].data->size_bytes());
     }
     zip.add(root + "version", bytes_of("3\n"));
-    if (!model.metadata.empty()) zip.add(root + "extra/wconv_metadata.json", bytes_of(metadata_json_text(model.metadata)));
+    if (!model.metadata.empty())
+      zip.add(root + "extra/wconv_metadata.json", bytes_of(metadata_json_text(model.metadata)));
     Layout layout;
     layout.files.push_back(zip.finish(options.folder ? "pytorch_model.bin" : options.file_name));
     return layout;

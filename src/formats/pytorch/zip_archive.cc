@@ -15,16 +15,18 @@ namespace {
 constexpr std::uint64_t kLocalHeaderBytes = 30;
 
 // Returns where the record's data begins. Everything the local header says must be what the directory says.
-std::uint64_t check_local_header(const std::shared_ptr<const File>& file, const DirectoryEntry& entry, std::uint64_t limit) {
+std::uint64_t check_local_header(const std::shared_ptr<const File>& file, const DirectoryEntry& entry,
+                                 std::uint64_t limit) {
   const ZipRecord& record = entry.record;
   const std::uint64_t at = entry.header_offset;
   const std::string shown = printable(record.name);
   if (at > limit || limit - at < kLocalHeaderBytes + record.name.size()) {
-    fail_at(entry.entry_offset, ErrorCode::kCorrupt, "record '{}' begins at byte {}, which is not before the zip directory at {}",
-            shown, at, limit);
+    fail_at(entry.entry_offset, ErrorCode::kCorrupt,
+            "record '{}' begins at byte {}, which is not before the zip directory at {}", shown, at, limit);
   }
   ByteReader reader(file, at, at + kLocalHeaderBytes + record.name.size());
-  if (reader.u32("zip local header") != kLocalHeaderMark) fail_at(at, ErrorCode::kCorrupt, "record '{}' has no local header where the directory says", shown);
+  if (reader.u32("zip local header") != kLocalHeaderMark)
+    fail_at(at, ErrorCode::kCorrupt, "record '{}' has no local header where the directory says", shown);
   reader.skip(2, "zip version");
   const std::uint16_t flags = reader.u16("zip flags"), method = reader.u16("zip method");
   check_flags(flags, record.name, at);
@@ -32,24 +34,28 @@ std::uint64_t check_local_header(const std::shared_ptr<const File>& file, const 
   const std::uint32_t crc = reader.u32("zip CRC-32");
   std::uint64_t compressed = reader.u32("zip compressed size"), size = reader.u32("zip size");
   const std::uint16_t name_size = reader.u16("zip name length"), extra_size = reader.u16("zip extra length");
-  const bool same_name = name_size == record.name.size() && reader.take_text(name_size, "zip record name") == record.name;
+  const bool same_name =
+      name_size == record.name.size() && reader.take_text(name_size, "zip record name") == record.name;
   if (!same_name) {
-    fail_at(at, ErrorCode::kCorrupt, "the local header of record '{}' has another name than the directory; readers would disagree", shown);
+    fail_at(at, ErrorCode::kCorrupt,
+            "the local header of record '{}' has another name than the directory; readers would disagree", shown);
   }
   if (method != entry.method) {
-    fail_at(at, ErrorCode::kCorrupt, "record '{}' has method {} in its local header and {} in the directory", shown, method, entry.method);
+    fail_at(at, ErrorCode::kCorrupt, "record '{}' has method {} in its local header and {} in the directory", shown,
+            method, entry.method);
   }
   const std::uint64_t data = reader.offset() + extra_size;
   if (data > limit || record.compressed_size > limit - data) {
-    fail_at(at, ErrorCode::kCorrupt, "record '{}' would be {} bytes from byte {} on; the zip directory begins at {}", shown,
-            record.compressed_size, data, limit);
+    fail_at(at, ErrorCode::kCorrupt, "record '{}' would be {} bytes from byte {} on; the zip directory begins at {}",
+            shown, record.compressed_size, data, limit);
   }
   if (!(flags & kHasDescriptor)) {
     ByteReader extra(file, reader.offset(), data);
     std::uint64_t* const wide[] = {&size, &compressed};
     read_zip64(extra.take(extra_size, "zip extra fields"), wide, record.name, at);
     if (size != record.size || compressed != record.compressed_size || crc != record.crc32) {
-      fail_at(at, ErrorCode::kCorrupt, "record '{}' has another size or CRC-32 in its local header than in the directory", shown);
+      fail_at(at, ErrorCode::kCorrupt,
+              "record '{}' has another size or CRC-32 in its local header than in the directory", shown);
     }
   }
   return data;
@@ -58,7 +64,8 @@ std::uint64_t check_local_header(const std::shared_ptr<const File>& file, const 
 void check_overlap(std::vector<DirectoryEntry>& entries) {
   std::vector<const DirectoryEntry*> sorted;
   for (const DirectoryEntry& entry : entries) sorted.push_back(&entry);
-  std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->header_offset < b->header_offset; });
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto* a, const auto* b) { return a->header_offset < b->header_offset; });
   for (std::size_t i = 1; i < sorted.size(); ++i) {
     const ZipRecord& before = sorted[i - 1]->record;
     if (before.data_offset + before.compressed_size > sorted[i]->header_offset) {
@@ -119,8 +126,9 @@ ZipArchive::Content ZipArchive::content(const ZipRecord& record) const {
     crc = crc32(crc, part);
   }
   if (crc != record.crc32) {
-    fail_at(record.data_offset, ErrorCode::kCorrupt, "record '{}': its CRC-32 is {:08x}, the directory says {:08x}: the data is damaged",
-            printable(record.name), crc, record.crc32);
+    fail_at(record.data_offset, ErrorCode::kCorrupt,
+            "record '{}': its CRC-32 is {:08x}, the directory says {:08x}: the data is damaged", printable(record.name),
+            crc, record.crc32);
   }
   return {file_, record.data_offset, record.data_offset + record.size};
 }

@@ -26,10 +26,12 @@ std::uint64_t find_end_record(const File& file) {
   constexpr std::array<std::byte, 4> kMark = {std::byte{'P'}, std::byte{'K'}, std::byte{5}, std::byte{6}};
   for (std::uint64_t i = window >= kEndBytes ? window - kEndBytes + 1 : 0; i-- > 0;) {
     if (std::memcmp(&tail[i], kMark.data(), kMark.size()) != 0) continue;
-    const std::uint64_t comment = std::to_integer<std::uint64_t>(tail[i + 20]) | std::to_integer<std::uint64_t>(tail[i + 21]) << 8;
+    const std::uint64_t comment =
+        std::to_integer<std::uint64_t>(tail[i + 20]) | std::to_integer<std::uint64_t>(tail[i + 21]) << 8;
     if (i + kEndBytes + comment == window) return file.size() - window + i;
   }
-  fail(ErrorCode::kCorrupt, "zip directory missing, file is {} bytes; the download or the save was cut short", file.size());
+  fail(ErrorCode::kCorrupt, "zip directory missing, file is {} bytes; the download or the save was cut short",
+       file.size());
 }
 
 // The zip64 end record, which counts where it is there.
@@ -40,18 +42,23 @@ void read_end64(const std::shared_ptr<const File>& file, End& end) {
   locator.skip(4, "zip64 locator");
   const std::uint64_t at = locator.u64("zip64 locator: offset");
   if (at >= end.at - kLocatorBytes) {
-    fail_at(end.at - kLocatorBytes, ErrorCode::kCorrupt, "the zip64 locator points to byte {}, which is not before it", at);
+    fail_at(end.at - kLocatorBytes, ErrorCode::kCorrupt, "the zip64 locator points to byte {}, which is not before it",
+            at);
   }
   ByteReader record(file, at, end.at - kLocatorBytes);
-  if (record.u32("zip64 end record") != kEnd64Mark) fail_at(at, ErrorCode::kCorrupt, "no zip64 end record where the locator says");
+  if (record.u32("zip64 end record") != kEnd64Mark)
+    fail_at(at, ErrorCode::kCorrupt, "no zip64 end record where the locator says");
   record.skip(8 + 2 + 2, "zip64 end record");
   const std::uint32_t disk = record.u32("zip64 disk"), first_disk = record.u32("zip64 disk");
   const std::uint64_t here = record.u64("zip64 entries");
-  const End wide{at, record.u64("zip64 entries"), record.u64("zip64 directory size"), record.u64("zip64 directory offset")};
+  const End wide{at, record.u64("zip64 entries"), record.u64("zip64 directory size"),
+                 record.u64("zip64 directory offset")};
   if (disk != 0 || first_disk != 0 || here != wide.entries) {
     fail_at(at, ErrorCode::kUnsupported, "the zip archive is split over several files; join them first");
   }
-  const auto agrees = [](std::uint64_t narrow, std::uint64_t limit, std::uint64_t value) { return narrow == limit || narrow == value; };
+  const auto agrees = [](std::uint64_t narrow, std::uint64_t limit, std::uint64_t value) {
+    return narrow == limit || narrow == value;
+  };
   if (!agrees(end.entries, 0xffff, wide.entries) || !agrees(end.size, kSaturated, wide.size) ||
       !agrees(end.offset, kSaturated, wide.offset)) {
     fail_at(end.at, ErrorCode::kCorrupt, "the two end records of the zip archive disagree");
@@ -64,7 +71,8 @@ End read_end(const std::shared_ptr<const File>& file) {
   end.at = find_end_record(*file);
   ByteReader reader(file, end.at, file->size());
   reader.skip(4, "zip end record");
-  const std::uint16_t disk = reader.u16("zip disk"), first_disk = reader.u16("zip disk"), here = reader.u16("zip entries");
+  const std::uint16_t disk = reader.u16("zip disk"), first_disk = reader.u16("zip disk"),
+                      here = reader.u16("zip entries");
   end.entries = reader.u16("zip entries");
   end.size = reader.u32("zip directory size");
   end.offset = reader.u32("zip directory offset");
@@ -74,8 +82,9 @@ End read_end(const std::shared_ptr<const File>& file) {
     fail_at(end.at, ErrorCode::kUnsupported, "the zip archive is split over several files; join them first");
   }
   if (end.offset > end.at || end.size > end.at - end.offset) {
-    fail_at(end.at, ErrorCode::kCorrupt, "the zip directory would be {} bytes from byte {} on; it must lie before byte {}",
-            end.size, end.offset, end.at);
+    fail_at(end.at, ErrorCode::kCorrupt,
+            "the zip directory would be {} bytes from byte {} on; it must lie before byte {}", end.size, end.offset,
+            end.at);
   }
   return end;
 }
@@ -109,15 +118,18 @@ DirectoryEntry read_entry(ByteReader& reader) {
 void check_sizes(const DirectoryEntry& entry) {
   const ZipRecord& record = entry.record;
   if (entry.method != 0 && entry.method != 8) {
-    fail_at(entry.entry_offset, ErrorCode::kUnsupported, "record '{}' is compressed by method {}; stored (0) and deflated (8) are read",
-            printable(record.name), entry.method);
+    fail_at(entry.entry_offset, ErrorCode::kUnsupported,
+            "record '{}' is compressed by method {}; stored (0) and deflated (8) are read", printable(record.name),
+            entry.method);
   }
   constexpr std::uint64_t kDeflateLimit = 1032;  // deflate's best ratio
-  const bool impossible = record.deflated ? record.size > 64 && (record.size - 64) / kDeflateLimit > record.compressed_size
-                                          : record.size != record.compressed_size;
+  const bool impossible = record.deflated
+                              ? record.size > 64 && (record.size - 64) / kDeflateLimit > record.compressed_size
+                              : record.size != record.compressed_size;
   if (impossible) {
-    fail_at(entry.entry_offset, ErrorCode::kCorrupt, "record '{}' claims {} bytes from {} stored ones, which is impossible",
-            printable(record.name), record.size, record.compressed_size);
+    fail_at(entry.entry_offset, ErrorCode::kCorrupt,
+            "record '{}' claims {} bytes from {} stored ones, which is impossible", printable(record.name), record.size,
+            record.compressed_size);
   }
 }
 
@@ -126,7 +138,8 @@ void check_sizes(const DirectoryEntry& entry) {
 void check_flags(std::uint16_t flags, std::string_view record, std::uint64_t at) {
   if (flags & 1u) fail_at(at, ErrorCode::kUnsupported, "record '{}' is encrypted", printable(record));
   if (flags & ~kKnownFlags) {
-    fail_at(at, ErrorCode::kCorrupt, "record '{}' has zip flags 0x{:04x}; only 0x{:04x} are allowed", printable(record), flags, kKnownFlags);
+    fail_at(at, ErrorCode::kCorrupt, "record '{}' has zip flags 0x{:04x}; only 0x{:04x} are allowed", printable(record),
+            flags, kKnownFlags);
   }
 }
 
@@ -153,14 +166,16 @@ Directory read_directory(const std::shared_ptr<const File>& file) {
   directory.offset = end.offset;
   ByteReader reader(file, end.offset, end.offset + end.size);
   while (!reader.at_end()) {
-    if (reader.remaining() < kEntryBytes) fail_at(reader.offset(), ErrorCode::kCorrupt, "the zip directory ends within an entry");
+    if (reader.remaining() < kEntryBytes)
+      fail_at(reader.offset(), ErrorCode::kCorrupt, "the zip directory ends within an entry");
     directory.entries.push_back(read_entry(reader));
     DirectoryEntry& entry = directory.entries.back();
     entry.record.deflated = entry.method == 8;
     check_sizes(entry);
   }
   if (directory.entries.size() != end.entries) {
-    fail_at(end.at, ErrorCode::kCorrupt, "the zip directory has {} entries, its end record says {}", directory.entries.size(), end.entries);
+    fail_at(end.at, ErrorCode::kCorrupt, "the zip directory has {} entries, its end record says {}",
+            directory.entries.size(), end.entries);
   }
   return directory;
 }

@@ -12,9 +12,9 @@ namespace wconv::pytorch {
 
 // A record with what its local header must agree with.
 struct DirectoryEntry {
-  ZipRecord record;  // data_offset is not yet known
-  std::uint64_t header_offset = 0;   // of the local header in the file
-  std::uint64_t entry_offset = 0;    // of this entry in the file, for messages
+  ZipRecord record;                 // data_offset is not yet known
+  std::uint64_t header_offset = 0;  // of the local header in the file
+  std::uint64_t entry_offset = 0;   // of this entry in the file, for messages
   std::uint16_t method = 0;
 };
 

@@ -14,7 +14,7 @@ constexpr std::uint64_t kAlignment = 64, kLocalHeaderBytes = 30;
 constexpr std::uint16_t kVersion = 20, kVersion64 = 45;  // needed to extract
 constexpr std::uint16_t kDate = 1 << 5 | 1;              // 1980-01-01, zip's first day: the same bytes at any time
 constexpr std::uint16_t kUtf8Names = 1u << 11;
-constexpr std::uint16_t kPaddingField = 0x4246;          // "FB", as torch.save pads
+constexpr std::uint16_t kPaddingField = 0x4246;  // "FB", as torch.save pads
 
 bool wide(std::uint64_t value) { return value >= kSaturated; }
 std::uint64_t narrow(std::uint64_t value) { return std::min<std::uint64_t>(value, kSaturated); }
@@ -103,11 +103,21 @@ void ZipPlan::directory_entry(const Entry& entry) {
   if (wide(entry.header_offset)) extra.u64(entry.header_offset);
   const std::vector<std::byte> values = extra.take();
   const std::uint16_t version = values.empty() ? kVersion : kVersion64;
-  add_literal(Bytes().u32(kEntryMark).u16(version).u16(version).u16(kUtf8Names | (entry.tensor ? kHasDescriptor : 0))
-                  .u16(0).u16(0).u16(kDate).take());
+  add_literal(Bytes()
+                  .u32(kEntryMark)
+                  .u16(version)
+                  .u16(version)
+                  .u16(kUtf8Names | (entry.tensor ? kHasDescriptor : 0))
+                  .u16(0)
+                  .u16(0)
+                  .u16(kDate)
+                  .take());
   entry.tensor ? add_crc32(entry.piece) : add_literal(Bytes().u32(entry.crc32).take());
   Bytes rest;
-  rest.u32(narrow(entry.size)).u32(narrow(entry.size)).u16(entry.name.size()).u16(values.empty() ? 0 : 4 + values.size());
+  rest.u32(narrow(entry.size))
+      .u32(narrow(entry.size))
+      .u16(entry.name.size())
+      .u16(values.empty() ? 0 : 4 + values.size());
   rest.zeros(2 + 2 + 2 + 4).u32(narrow(entry.header_offset)).text(entry.name);  // no comment, disk 0, no attributes
   if (!values.empty()) rest.u16(kZip64Field).u16(values.size());
   add_literal(rest.take());
@@ -118,7 +128,16 @@ void ZipPlan::end_records(std::uint64_t directory) {
   const std::uint64_t size = file_.size - directory, count = entries_.size(), at = file_.size;
   Bytes end;
   if (count >= 0xffff || wide(size) || wide(directory)) {
-    end.u32(kEnd64Mark).u64(44).u16(kVersion64).u16(kVersion64).u32(0).u32(0).u64(count).u64(count).u64(size).u64(directory);
+    end.u32(kEnd64Mark)
+        .u64(44)
+        .u16(kVersion64)
+        .u16(kVersion64)
+        .u32(0)
+        .u32(0)
+        .u64(count)
+        .u64(count)
+        .u64(size)
+        .u64(directory);
     end.u32(kLocator64Mark).u32(0).u64(at).u32(1);
   }
   const std::uint64_t narrow_count = std::min<std::uint64_t>(count, 0xffff);

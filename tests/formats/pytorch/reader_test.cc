@@ -34,7 +34,8 @@ std::vector<std::string> codes(const Model& model) {
   return list;
 }
 
-void expect_refused(const std::string& bytes, ErrorCode code, const std::string& message, const ReadOptions& options = {}) {
+void expect_refused(const std::string& bytes, ErrorCode code, const std::string& message,
+                    const ReadOptions& options = {}) {
   try {
     open(bytes, options);
     FAIL() << "accepted; should say: " << message;
@@ -62,7 +63,8 @@ TEST(PytorchReader, ReadsViewsExactly) {
 }
 
 TEST(PytorchReader, EqualViewsAreTied) {
-  const Model model = open(checkpoint(dict_op({{"a", tensor_op()}, {"b", tensor_op()}, {"c", tensor_op({.strides = {1, 2}})}})));
+  const Model model =
+      open(checkpoint(dict_op({{"a", tensor_op()}, {"b", tensor_op()}, {"c", tensor_op({.strides = {1, 2}})}})));
   EXPECT_EQ(model.tensors[0].data, model.tensors[1].data);
   EXPECT_NE(model.tensors[0].data, model.tensors[2].data);
 }
@@ -84,24 +86,28 @@ TEST(PytorchReader, BigEndianArchivesAreSwapped) {
   std::string big;
   for (std::size_t i = 0; i < kFloats.size(); ++i) big += kFloats[i / 4 * 4 + 3 - i % 4];
   const std::string zip = make_zip({{"archive/data.pkl", pickle_of(dict_op({{"w", tensor_op()}}))},
-                                    {"archive/byteorder", "big"}, {"archive/data/0", big}});
+                                    {"archive/byteorder", "big"},
+                                    {"archive/data/0", big}});
   EXPECT_THAT(floats(open(zip).tensors[0]), ElementsAre(1, 2, 3, 4));
-  expect_refused(checkpoint(dict_op({{"w", tensor_op()}}), {{"archive/byteorder", "middle"}}), ErrorCode::kCorrupt, "'middle'");
+  expect_refused(checkpoint(dict_op({{"w", tensor_op()}}), {{"archive/byteorder", "middle"}}), ErrorCode::kCorrupt,
+                 "'middle'");
 }
 
 TEST(PytorchReader, DeflatedArchivesAreRead) {
-  const std::string zip = make_zip({{"archive/data.pkl", pickle_of(dict_op({{"w", tensor_op()}})), true}, {"archive/data/0", kFloats, true}});
+  const std::string zip = make_zip(
+      {{"archive/data.pkl", pickle_of(dict_op({{"w", tensor_op()}})), true}, {"archive/data/0", kFloats, true}});
   const Model model = open(zip);
   EXPECT_THAT(floats(model.tensors[0]), ElementsAre(1, 2, 3, 4));
   EXPECT_TRUE(model.checks.empty());
 }
 
 TEST(PytorchReader, PicksTheObviousPart) {
-  const std::string nested = dict_op({{"epoch", int_op(7)},
-                                      {"model_state_dict", dict_op({{"w", tensor_op()}})},
-                                      {"ema", dict_op({{"w", tensor_op({.strides = {1, 2}})}})},
-                                      {"optimizer", dict_op({{"lr", "G?\xf0" + std::string(6, '\0')}, {"m", tensor_op()}})},
-                                      {"loss", tensor_op({.shape = {}, .strides = {}})}});
+  const std::string nested =
+      dict_op({{"epoch", int_op(7)},
+               {"model_state_dict", dict_op({{"w", tensor_op()}})},
+               {"ema", dict_op({{"w", tensor_op({.strides = {1, 2}})}})},
+               {"optimizer", dict_op({{"lr", "G?\xf0" + std::string(6, '\0')}, {"m", tensor_op()}})},
+               {"loss", tensor_op({.shape = {}, .strides = {}})}});
   const Model model = open(checkpoint(nested));
   EXPECT_THAT(names(model), ElementsAre("w"));
   EXPECT_THAT(model.left_out, ElementsAre("ema.w", "optimizer.m", "loss"));
@@ -117,13 +123,15 @@ TEST(PytorchReader, PicksTheObviousPart) {
   options.key = "optimizer.m";
   EXPECT_THAT(names(open(checkpoint(nested), options)), ElementsAre("optimizer.m"));
   options.key = "emma";
-  expect_refused(checkpoint(nested), ErrorCode::kUsage, "tensors lie under: model_state_dict, ema, optimizer, loss", options);
+  expect_refused(checkpoint(nested), ErrorCode::kUsage, "tensors lie under: model_state_dict, ema, optimizer, loss",
+                 options);
   options.key = "epoch";
   expect_refused(checkpoint(nested), ErrorCode::kUsage, "no tensors in it", options);
 
   ReadOptions whole;
   whole.whole_tree = true;
-  EXPECT_THAT(names(open(checkpoint(nested), whole)), ElementsAre("model_state_dict.w", "ema.w", "optimizer.m", "loss"));
+  EXPECT_THAT(names(open(checkpoint(nested), whole)),
+              ElementsAre("model_state_dict.w", "ema.w", "optimizer.m", "loss"));
 }
 
 TEST(PytorchReader, AStateDictIsNotSearchedForAnother) {
@@ -140,13 +148,15 @@ TEST(PytorchReader, KeysWithDotsAreFound) {
 }
 
 TEST(PytorchReader, UnknownClassesStayInertAndAreNamed) {
-  const std::string object = global_op("evil.module", "Class") + ")\x81" + dict_op({{"lr", int_op(3)}, {"t", tensor_op()}}) + "b";
+  const std::string object =
+      global_op("evil.module", "Class") + ")\x81" + dict_op({{"lr", int_op(3)}, {"t", tensor_op()}}) + "b";
   const Model model = open(checkpoint(dict_op({{"w", tensor_op()}, {"args", object}})));
   EXPECT_THAT(names(model), ElementsAre("w", "args.t"));
   EXPECT_THAT(codes(model), ElementsAre("unknown-object"));
   EXPECT_THAT(model.findings[0].message, HasSubstr("evil.module.Class"));
   EXPECT_NE(model.metadata.find("args.lr"), nullptr);
-  const Model called = open(checkpoint(dict_op({{"w", tensor_op()}, {"x", global_op("os", "system") + "(" + text_op("id") + "tR"}})));
+  const Model called =
+      open(checkpoint(dict_op({{"w", tensor_op()}, {"x", global_op("os", "system") + "(" + text_op("id") + "tR"}})));
   EXPECT_THAT(codes(called), ElementsAre("unknown-call"));
 }
 
@@ -154,8 +164,13 @@ TEST(PytorchReader, UnknownClassesStayInertAndAreNamed) {
 TEST(PytorchReader, WholeModulesHaveTheNamesOfTheirStateDict) {
   const auto module = [](const std::string& parameters, const std::string& buffers, const std::string& modules) {
     return global_op("my.nn", "Net") + ")\x81" +
-           dict_op({{"training", "\x88"}, {"_parameters", parameters}, {"_buffers", buffers}, {"_modules", modules},
-                    {"_non_persistent_buffers_set", global_op("__builtin__", "set") + "](" + text_op("tmp") + "e\x85R"}}) + "b";
+           dict_op(
+               {{"training", "\x88"},
+                {"_parameters", parameters},
+                {"_buffers", buffers},
+                {"_modules", modules},
+                {"_non_persistent_buffers_set", global_op("__builtin__", "set") + "](" + text_op("tmp") + "e\x85R"}}) +
+           "b";
   };
   const std::string leaf = module(dict_op({{"weight", tensor_op()}, {"bias", "N"}}),
                                   dict_op({{"mean", tensor_op()}, {"tmp", tensor_op()}}), dict_op({}));
@@ -166,13 +181,21 @@ TEST(PytorchReader, WholeModulesHaveTheNamesOfTheirStateDict) {
 
 TEST(PytorchReader, RefusesTensorsWithoutDenseDataByName) {
   const std::string sparse = global_op("torch._utils", "_rebuild_sparse_tensor") + ")R";
-  expect_refused(checkpoint(dict_op({{"w", tensor_op()}, {"s", sparse}})), ErrorCode::kUnsupported, "tensor 's': is a sparse tensor");
-  expect_refused(checkpoint(dict_op({{"q", tensor_op({.storage = "QUInt4x2Storage"})}})), ErrorCode::kUnsupported, "QUInt4x2Storage");
+  expect_refused(checkpoint(dict_op({{"w", tensor_op()}, {"s", sparse}})), ErrorCode::kUnsupported,
+                 "tensor 's': is a sparse tensor");
+  expect_refused(checkpoint(dict_op({{"q", tensor_op({.storage = "QUInt4x2Storage"})}})), ErrorCode::kUnsupported,
+                 "QUInt4x2Storage");
 }
 
 TEST(PytorchReader, RefusesWhatUnfoldsWithoutEnd) {
   std::string doubling = "]q\x01" + text_op("x") + "a";
-  for (int i = 0; i < 40; ++i) doubling += "]q\x02(h\x01h\x01" "eq\x01" "0h\x02" "q\x01" "0";
+  for (int i = 0; i < 40; ++i)
+    doubling +=
+        "]q\x02(h\x01h\x01"
+        "eq\x01"
+        "0h\x02"
+        "q\x01"
+        "0";
   // Each list holds the previous one twice: 2^40 leaves, and a tensor, so that it must be walked.
   std::string ops = "}(" + text_op("w") + tensor_op() + text_op("l");
   ops += "](";
@@ -184,18 +207,22 @@ TEST(PytorchReader, RefusesWhatUnfoldsWithoutEnd) {
   std::string deep = "}" + text_op("w") + tensor_op() + "s";
   for (int i = 0; i < 3000; ++i) deep = "](" + deep + "e";
   expect_refused(checkpoint(deep), ErrorCode::kCorrupt, "nested more than");
-  expect_refused(checkpoint("}q\x01(" + text_op("w") + tensor_op() + text_op("self") + "h\x01u"), ErrorCode::kCorrupt, "nested more than");
+  expect_refused(checkpoint("}q\x01(" + text_op("w") + tensor_op() + text_op("self") + "h\x01u"), ErrorCode::kCorrupt,
+                 "nested more than");
 }
 
 TEST(PytorchReader, RefusesPicklesWithoutTensors) {
-  expect_refused(pickle_of(global_op("os", "system") + "(" + text_op("id") + "tR"), ErrorCode::kUnsupported, "os.system");
+  expect_refused(pickle_of(global_op("os", "system") + "(" + text_op("id") + "tR"), ErrorCode::kUnsupported,
+                 "os.system");
   expect_refused(pickle_of("K\x01") + "trailing", ErrorCode::kCorrupt, "8 bytes follow");
   expect_refused(make_zip({{"a.npy", "x"}}), ErrorCode::kUnsupported, "NumPy");
-  expect_refused(make_zip({{"a/data.pkl", pickle_of("N")}, {"b/data.pkl", pickle_of("N")}}), ErrorCode::kCorrupt, "several data.pkl");
+  expect_refused(make_zip({{"a/data.pkl", pickle_of("N")}, {"b/data.pkl", pickle_of("N")}}), ErrorCode::kCorrupt,
+                 "several data.pkl");
 }
 
 TEST(PytorchReader, HiddenPicklesAreReported) {
-  const Model model = open(checkpoint(dict_op({{"w", tensor_op()}}), {{"archive/data/7", pickle_of("N") + "xx"}, {"archive/version", "3\n"}}));
+  const Model model = open(checkpoint(dict_op({{"w", tensor_op()}}),
+                                      {{"archive/data/7", pickle_of("N") + "xx"}, {"archive/version", "3\n"}}));
   EXPECT_THAT(codes(model), ElementsAre("hidden-pickle"));
 }
 

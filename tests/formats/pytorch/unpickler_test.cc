@@ -27,14 +27,17 @@ void expect_refused(const std::string& bytes, const std::string& message) {
 
 // What CPython 3.11 writes for [1, -2, 300, 70000, 2**40, True, None, 1.5, 'é', b'\x00\xff', (1,), {'a': [2]}].
 TEST(Unpickler, ReadsEveryProtocolOfOneValue) {
-  const std::string tail =
-      "K\x01J\xfe\xff\xff\xffM\x2c\x01Jp\x11\x01" + std::string(1, '\0');
+  const std::string tail = "K\x01J\xfe\xff\xff\xffM\x2c\x01Jp\x11\x01" + std::string(1, '\0');
   const std::vector<std::string> forms = {
       "(lp0\nI1\naI-2\naI300\naI70000\naI1099511627776\naI01\naNaF1.5\naV\xc3\xa9\np1\na.",
-      std::string("\x80\x02]q\0(", 6) + tail + "\x8a\x06" + std::string("\0\0\0\0\0\x01", 6) + "\x88NG?\xf8" + std::string(6, '\0') + "X" +
-          le(2, 4) + "\xc3\xa9q\x01""e.",
-      "\x80\x04\x95" + le(47, 8) + "]\x94(" + tail + "\x8a\x06" + std::string("\0\0\0\0\0\x01", 6) + "\x88NG?\xf8" + std::string(6, '\0') +
-          "\x8c\x02\xc3\xa9\x94""e.          "};
+      std::string("\x80\x02]q\0(", 6) + tail + "\x8a\x06" + std::string("\0\0\0\0\0\x01", 6) + "\x88NG?\xf8" +
+          std::string(6, '\0') + "X" + le(2, 4) +
+          "\xc3\xa9q\x01"
+          "e.",
+      "\x80\x04\x95" + le(47, 8) + "]\x94(" + tail + "\x8a\x06" + std::string("\0\0\0\0\0\x01", 6) + "\x88NG?\xf8" +
+          std::string(6, '\0') +
+          "\x8c\x02\xc3\xa9\x94"
+          "e.          "};
   for (const std::string& form : forms) {
     const Pickle pickle = parse(form);
     ASSERT_EQ(pickle.kind(pickle.root), NodeKind::kList);
@@ -70,9 +73,13 @@ TEST(Unpickler, RecordsCallsAndRunsNone) {
 }
 
 TEST(Unpickler, MemoAndDictsAndState) {
-  const Pickle pickle = parse("\x80\x02]q\x05(K\x01h\x05" "e.");  // a list that holds itself
+  const Pickle pickle = parse(
+      "\x80\x02]q\x05(K\x01h\x05"
+      "e.");  // a list that holds itself
   EXPECT_EQ(pickle.items(pickle.root)[1], pickle.root);
-  const Pickle object = parse("\x80\x02""cm\nC\n)\x81}U\x01xK\x07sb.");
+  const Pickle object = parse(
+      "\x80\x02"
+      "cm\nC\n)\x81}U\x01xK\x07sb.");
   EXPECT_EQ(object.object(object.root).making, Making::kNew);
   const NodeId state = object.object(object.root).state;
   ASSERT_EQ(object.kind(state), NodeKind::kDict);
@@ -85,11 +92,14 @@ TEST(Unpickler, RefusesBrokenStreams) {
   expect_refused(".", "empty stack");
   expect_refused("]].", "leaves 1 values");
   expect_refused("t.", "no mark");
-  expect_refused("\x80\x06]." , "protocol 6");
+  expect_refused("\x80\x06].", "protocol 6");
   expect_refused("h\x07.", "memo 7");
   expect_refused("\x80\x02]K\x01s.", "needs a value");
   expect_refused("]K\x01K\x02s.", "no dict");
-  expect_refused("K\x01K\x02" "a.", "no list");
+  expect_refused(
+      "K\x01K\x02"
+      "a.",
+      "no list");
   expect_refused("K\x01}b.", "BUILD");
   expect_refused("\x82\x01.", "extension");
   expect_refused("\x97.", "not in the file");

@@ -1,6 +1,6 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "build.h"
@@ -35,7 +35,8 @@ TEST(PytorchWriter, KeepsEveryDtypeThatTorchHas) {
   for (const DTypeInfo& type : all_dtypes()) {
     if (type.torch.empty()) continue;
     std::vector<std::byte> bytes(6u * type.block_bytes);
-    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(type.kind == DTypeKind::kBool ? i % 2 : i * 37 + 11);
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = static_cast<std::byte>(type.kind == DTypeKind::kBool ? i % 2 : i * 37 + 11);
     specs.push_back({"t." + std::string(type.name), type.dtype, {2, 3}, bytes});
   }
   ASSERT_GE(specs.size(), 20u);
@@ -52,8 +53,10 @@ TEST(PytorchWriter, KeepsEveryDtypeThatTorchHas) {
 }
 
 TEST(PytorchWriter, KeepsEmptyTensorsScalarsTiesAndMetadata) {
-  Model source = make_model({{"empty", DType::kF32, {0, 3}, {}}, {"scalar", DType::kI64, {}, bytes_of<std::int64_t>({-5})},
-                             {"a", DType::kF32, {2}, bytes_of<float>({1, 2})}, {"b", DType::kF32, {2}, {}}});
+  Model source = make_model({{"empty", DType::kF32, {0, 3}, {}},
+                             {"scalar", DType::kI64, {}, bytes_of<std::int64_t>({-5})},
+                             {"a", DType::kF32, {2}, bytes_of<float>({1, 2})},
+                             {"b", DType::kF32, {2}, {}}});
   source.tensors[3].data = source.tensors[2].data;
   source.metadata.set("name", MetaValue::string("caf\xc3\xa9 \"x\"\n"));
   source.metadata.set("n", MetaValue::u32(7));
@@ -70,11 +73,13 @@ TEST(PytorchWriter, KeepsEmptyTensorsScalarsTiesAndMetadata) {
 
 TEST(PytorchWriter, NamesWhatItCannotHold) {
   const FormatWriter* writer = find_writer("pytorch");
-  const Model model = make_model({{"bad\xff", DType::kF32, {0}, {}}, {"q", DType::kQ8_0, {32}, std::vector<std::byte>(34)}});
+  const Model model =
+      make_model({{"bad\xff", DType::kF32, {0}, {}}, {"q", DType::kQ8_0, {32}, std::vector<std::byte>(34)}});
   WriteOptions options;
   options.file_name = "x.pth";
   options.shard_size = 100;
-  EXPECT_THAT(writer->check(model, options), ElementsAre(HasSubstr("--shard-size"), HasSubstr("not UTF-8"), HasSubstr("'q' is Q8_0")));
+  EXPECT_THAT(writer->check(model, options),
+              ElementsAre(HasSubstr("--shard-size"), HasSubstr("not UTF-8"), HasSubstr("'q' is Q8_0")));
 }
 
 // A record beyond 4 GiB, records behind it, and more records than 65,535: the headers alone, in a sparse file.
@@ -95,7 +100,9 @@ TEST(ZipPlan, WritesZip64WhereItIsNeeded) {
     const auto* literal = std::get_if<LiteralPiece>(&piece.content);
     const auto* tensor = std::get_if<TensorPiece>(&piece.content);
     end = piece.offset + (literal ? literal->bytes.size() : tensor ? tensor->size : 4);
-    if (tensor) { EXPECT_EQ(piece.offset % 64, 0u); }
+    if (tensor) {
+      EXPECT_EQ(piece.offset % 64, 0u);
+    }
     if (!literal) continue;
     ASSERT_EQ(::pwrite(descriptor, literal->bytes.data(), literal->bytes.size(), static_cast<off_t>(piece.offset)),
               static_cast<ssize_t>(literal->bytes.size()));

@@ -33,7 +33,8 @@ void expect_refused(const std::string& zip, const std::string& message) {
 
 TEST(ZipArchive, ReadsStoredAndDeflatedRecords) {
   const std::string long_text(100'000, 'a');
-  const ZipArchive archive(file_of(make_zip({{"r/a", "abc"}, {"r/b", long_text, true}, {"r/empty", ""}, {"r/none", "", true}})));
+  const ZipArchive archive(
+      file_of(make_zip({{"r/a", "abc"}, {"r/b", long_text, true}, {"r/empty", ""}, {"r/none", "", true}})));
   ASSERT_EQ(archive.records().size(), 4u);
   EXPECT_EQ(bytes(*archive.data(*archive.find("r/a"))), "abc");
   EXPECT_TRUE(archive.data(*archive.find("r/a"))->file_range());
@@ -60,7 +61,8 @@ TEST(ZipArchive, RefusesWhatReadersCouldReadTwoWays) {
   expect_refused(make_zip({{"a", "1", false, 0, 0, 0xffff, "b"}}), "another name");
   expect_refused(make_zip({{"a", "12", false, 0, 0, 0xffff, "", -1}}), "another size or CRC-32");
   expect_refused(make_zip({{"a", "12", false, 0, 0, 0xffff, "", 0, 1}}), "another size or CRC-32");
-  expect_refused(make_zip({{"a", std::string(40, 'x')}, {"b", "1", false, 0, 0, 0xffff, "", 0, 0, -30}}), "no local header");
+  expect_refused(make_zip({{"a", std::string(40, 'x')}, {"b", "1", false, 0, 0, 0xffff, "", 0, 0, -30}}),
+                 "no local header");
 }
 
 TEST(ZipArchive, RefusesFlagsAndMethodsThatHideData) {
