@@ -70,7 +70,21 @@ bool is_side_file(std::string_view name) {
          std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view e) { return name.ends_with(e); });
 }
 
+// Parts of a model in folders of their own (sentence-transformers: 1_Pooling) do not go along; say so.
+void report_subfolders(Model& model, const std::string& folder) {
+  std::error_code ignored;
+  for (fs::directory_iterator entry(folder, ignored); !ignored && entry != fs::directory_iterator();
+       entry.increment(ignored)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with('.') || !fs::exists(entry->path() / "config.json", ignored)) continue;
+    model.findings.push_back(
+        {Severity::kWarning, "subfolder",
+         fmt::format("the folder '{}' holds a part of the model; convert does not copy it", name)});
+  }
+}
+
 void add_side_files(Model& model, const std::string& folder) {
+  report_subfolders(model, folder);
   for (const std::string& name : file_names(folder)) {
     if (!is_side_file(name)) continue;
     const std::string path = (fs::path(folder) / name).string();
