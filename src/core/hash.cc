@@ -1,39 +1,65 @@
 #include "core/hash.h"
 
 #include <libdeflate.h>
-#include <openssl/evp.h>
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <fmt/format.h>
+#include <openssl/sha.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 
-#include "wconv/error.h"
+#include "core/sha256_pair.h"
 
 namespace wconv {
 
+// The state in the open, for the kernel that advances two of them; OpenSSL deprecates its own names for it.
 struct Sha256::Context {
-  EVP_MD_CTX* evp = EVP_MD_CTX_new();
-  ~Context() { EVP_MD_CTX_free(evp); }
+  SHA256_CTX state;
 };
 
-Sha256::Sha256() : context_(std::make_unique<Context>()) {
-  // Fetching the algorithm takes OpenSSL's locks; once is enough for a model of 100,000 tensors.
-  static const EVP_MD* const algorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
-  if (!context_->evp || EVP_DigestInit_ex(context_->evp, algorithm, nullptr) != 1) {
-    fail(ErrorCode::kInternal, "libcrypto has no SHA-256");
-  }
-}
+Sha256::Sha256() : context_(std::make_unique<Context>()) { SHA256_Init(&context_->state); }
 Sha256::~Sha256() = default;
 Sha256::Sha256(Sha256&&) noexcept = default;
 Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 
-void Sha256::update(std::span<const std::byte> bytes) { EVP_DigestUpdate(context_->evp, bytes.data(), bytes.size()); }
+void Sha256::update(std::span<const std::byte> bytes) { SHA256_Update(&context_->state, bytes.data(), bytes.size()); }
+
+// Completes the block that has been begun; returns the bytes after it.
+std::span<const std::byte> Sha256::fill_block(std::span<const std::byte> bytes) {
+  const std::size_t begun = context_->state.num;
+  const std::size_t missing = begun == 0 ? 0 : std::min(bytes.size(), kSha256Block - begun);
+  update(bytes.first(missing));
+  return bytes.subspan(missing);
+}
+
+void Sha256::update_pair(Sha256& a, std::span<const std::byte> bytes_a, Sha256& b, std::span<const std::byte> bytes_b) {
+  if (has_sha256_pair()) {
+    bytes_a = a.fill_block(bytes_a);
+    bytes_b = b.fill_block(bytes_b);
+    const std::size_t blocks = std::min(bytes_a.size(), bytes_b.size()) / kSha256Block;
+    const std::size_t bytes = blocks * kSha256Block;
+    if (blocks > 0) {
+      SHA256_CTX &first = a.context_->state, &second = b.context_->state;
+      sha256_blocks_pair(first.h, bytes_a.data(), second.h, bytes_b.data(), blocks);
+      for (SHA256_CTX* state : {&first, &second}) {  // the length in bits, in two words
+        const std::uint64_t bits = (std::uint64_t{state->Nh} << 32 | state->Nl) + 8 * std::uint64_t{bytes};
+        state->Nl = static_cast<std::uint32_t>(bits);
+        state->Nh = static_cast<std::uint32_t>(bits >> 32);
+      }
+    }
+    bytes_a = bytes_a.subspan(bytes);
+    bytes_b = bytes_b.subspan(bytes);
+  }
+  a.update(bytes_a);
+  b.update(bytes_b);
+}
 
 std::string Sha256::hex() {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  EVP_DigestFinal_ex(context_->evp, digest.data(), &size);
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  SHA256_Final(digest.data(), &context_->state);
   std::string text;
-  for (unsigned i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
+  for (const unsigned char byte : digest) text += fmt::format("{:02x}", byte);
   return text;
 }
 

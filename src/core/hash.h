@@ -17,9 +17,12 @@ class Sha256 {
   Sha256(Sha256&&) noexcept;
   Sha256& operator=(Sha256&&) noexcept;
   void update(std::span<const std::byte> bytes);
+  // As a.update(bytes_a) and b.update(bytes_b), in less time where the CPU can do both at once.
+  static void update_pair(Sha256& a, std::span<const std::byte> bytes_a, Sha256& b, std::span<const std::byte> bytes_b);
   std::string hex();  // once; nothing can be added after it
 
  private:
+  std::span<const std::byte> fill_block(std::span<const std::byte> bytes);
   struct Context;
   std::unique_ptr<Context> context_;
 };

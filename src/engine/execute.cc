@@ -22,12 +22,16 @@ namespace wconv {
 namespace engine {
 namespace {
 
-// SHA-256 of each tensor. Most lie in one tile and are hashed at once; only those that span tiles keep a state.
+// SHA-256 of each tensor. Small ones that lie in one tile are hashed at once; the others keep a state and go through
+// the queue, where they share a core with another stream.
 class TensorDigests {
  public:
+  explicit TensorDigests(HashQueue& queue) : queue_(queue) {}
+
   void feed(std::size_t tensor, std::uint64_t tensor_bytes, std::uint64_t offset, std::span<std::byte> bytes,
             const Buffer& owner) {
-    if (bytes.size() == tensor_bytes) {
+    constexpr std::size_t kSmall = 64 * 1024;
+    if (bytes.size() == tensor_bytes && bytes.size() <= kSmall) {
       Sha256 sha;
       sha.update(bytes);
       const std::lock_guard lock(mutex_);
@@ -38,10 +42,10 @@ class TensorDigests {
     {
       const std::lock_guard lock(mutex_);
       auto& entry = spanning_[tensor];
-      if (!entry) entry = std::make_unique<OrderedHasher>(true);
+      if (!entry) entry = std::make_unique<OrderedHasher>(queue_, true);
       hasher = entry.get();
     }
-    hasher->feed(offset, bytes, owner);
+    hasher->add(offset, bytes, owner);
   }
 
   // After everything was fed.
@@ -51,6 +55,7 @@ class TensorDigests {
   }
 
  private:
+  HashQueue& queue_;
   std::mutex mutex_;
   std::unordered_map<std::size_t, std::string> whole_;
   std::unordered_map<std::size_t, std::unique_ptr<OrderedHasher>> spanning_;
@@ -79,7 +84,7 @@ class Run {
       open(file, output.create(file.name, file.size));
     }
     for (std::size_t i = 0; i < inputs_.size(); ++i)
-      input_hashes_.push_back(std::make_unique<OrderedHasher>(options.hash));
+      input_hashes_.push_back(std::make_unique<OrderedHasher>(hashes_, options.hash));
   }
 
   EngineResult run() {
@@ -109,7 +114,7 @@ class Run {
     const std::size_t index = files_.size();
     if (options_.hash || slots) {
       file.order = std::make_unique<OrderedHasher>(
-          options_.hash,
+          hashes_, options_.hash,
           [this, index](std::uint64_t begin, std::span<std::byte> bytes) { fill_slots(index, begin, bytes); });
     }
     files_.push_back(std::move(file));
@@ -124,6 +129,7 @@ class Run {
       try {
         if (options_.interrupted && options_.interrupted->load()) fail(ErrorCode::kInterrupted, "interrupted");
         perform(tasks_[index], std::move(buffer));
+        hashes_.work();
       } catch (...) {
         const std::lock_guard lock(mutex_);
         if (index <= error_index_) {
@@ -160,7 +166,7 @@ class Run {
     }
     if (!task.has_crc_slots) write_all(file.descriptor, task.begin, *buffer, file.plan->name);
     const std::span<std::byte> bytes(*buffer);
-    if (file.order) file.order->feed(task.begin, bytes, std::move(buffer));
+    if (file.order) file.order->add(task.begin, bytes, std::move(buffer));
   }
 
   // The part of piece p that lies in the tile.
@@ -249,7 +255,7 @@ class Run {
     input->read(task.begin, *buffer);
     const std::span<std::byte> bytes(*buffer);
     records_.feed(input.get(), task.begin, bytes);
-    if (options_.hash) input_hashes_[task.file]->feed(task.begin, bytes, std::move(buffer));
+    if (options_.hash) input_hashes_[task.file]->add(task.begin, bytes, std::move(buffer));
   }
 
   EngineResult result() {
@@ -281,10 +287,11 @@ class Run {
   Budget budget_;
   BufferPool pool_;
   std::vector<std::shared_ptr<const File>> inputs_;
+  HashQueue hashes_;
   std::vector<std::unique_ptr<OrderedHasher>> input_hashes_;
   RecordCrcs records_;
   std::vector<OpenFile> files_;
-  TensorDigests tensor_digests_;
+  TensorDigests tensor_digests_{hashes_};
   std::vector<Task> tasks_;
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> no_kernel_copy_{false};

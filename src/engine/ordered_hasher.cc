@@ -29,27 +29,51 @@ void BufferPool::stop() {
   shared_->freed.notify_all();
 }
 
-void OrderedHasher::feed(std::uint64_t begin, std::span<std::byte> bytes, Buffer owner) {
-  std::unique_lock lock(mutex_);
+void OrderedHasher::queue_next() {
+  busy_ = !waiting_.empty() && waiting_.begin()->first == next_;
+  if (busy_) queue_.ready_.push_back(this);
+}
+
+void OrderedHasher::add(std::uint64_t begin, std::span<std::byte> bytes, Buffer owner) {
+  const std::lock_guard lock(queue_.mutex_);
   waiting_.emplace(begin, Item{bytes, std::move(owner)});
-  if (busy_) return;
-  busy_ = true;
-  for (auto turn = waiting_.find(next_); turn != waiting_.end(); turn = waiting_.find(next_)) {
-    const Item item = std::move(turn->second);
-    waiting_.erase(turn);
+  if (!busy_) queue_next();
+}
+
+void HashQueue::work() {
+  struct Turn {
+    OrderedHasher* hasher;
+    OrderedHasher::Item item;
+  };
+  std::unique_lock lock(mutex_);
+  while (!ready_.empty()) {
+    std::vector<Turn> turns;
+    for (; turns.size() < 2 && !ready_.empty(); ready_.pop_front()) {
+      OrderedHasher* hasher = ready_.front();
+      turns.push_back({hasher, std::move(hasher->waiting_.begin()->second)});
+      hasher->waiting_.erase(hasher->waiting_.begin());
+    }
     lock.unlock();
-    try {
-      if (on_turn_) on_turn_(next_, item.bytes);
-      if (hash_) sha_.update(item.bytes);
-    } catch (...) {
-      lock.lock();
-      busy_ = false;
-      throw;
+    for (const Turn& turn : turns) {
+      if (turn.hasher->on_turn_) turn.hasher->on_turn_(turn.hasher->next_, turn.item.bytes);
+    }
+    if (turns.size() == 2 && turns[0].hasher->hash_ && turns[1].hasher->hash_) {
+      Sha256::update_pair(turns[0].hasher->sha_, turns[0].item.bytes, turns[1].hasher->sha_, turns[1].item.bytes);
+    } else {
+      for (const Turn& turn : turns) {
+        if (turn.hasher->hash_) turn.hasher->sha_.update(turn.item.bytes);
+      }
     }
     lock.lock();
-    next_ += item.bytes.size();
+    for (Turn& turn : turns) {
+      turn.hasher->next_ += turn.item.bytes.size();
+      turn.hasher->queue_next();
+    }
+    // Buffers are given back outside of the lock.
+    lock.unlock();
+    turns.clear();
+    lock.lock();
   }
-  busy_ = false;
 }
 
 std::string OrderedHasher::hex() { return hash_ ? sha_.hex() : std::string(); }

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -35,26 +36,43 @@ class BufferPool {
 
 using Buffer = std::shared_ptr<std::vector<std::byte>>;
 
-// SHA-256 of ranges that any thread may feed in any order. A range that comes early is kept (with its buffer) until its
-// turn; whoever closes the gap hashes all that follows, so no thread waits for another.
+class OrderedHasher;
+
+// Hashers with work to do. Any thread takes two at a time, for two are hashed nearly as fast as one.
+class HashQueue {
+ public:
+  // Hashes all ranges that have their turn; returns when there are none or other threads have the rest.
+  void work();
+
+ private:
+  friend class OrderedHasher;
+  std::mutex mutex_;  // of every hasher that uses this queue, too
+  std::deque<OrderedHasher*> ready_;
+};
+
+// SHA-256 of ranges that any thread may add in any order. A range that comes early is kept (with its buffer) until its
+// turn; whoever closes the gap and calls HashQueue::work hashes all that follows, so no thread waits for another.
 class OrderedHasher {
  public:
   // Called in file order, one range at a time, before the range is hashed; may change the bytes.
   using OnTurn = std::function<void(std::uint64_t begin, std::span<std::byte> bytes)>;
 
-  explicit OrderedHasher(bool hash, OnTurn on_turn = nullptr) : hash_(hash), on_turn_(std::move(on_turn)) {}
-  void feed(std::uint64_t begin, std::span<std::byte> bytes, Buffer owner);
-  std::string hex();  // after everything was fed; empty when not hashing
+  OrderedHasher(HashQueue& queue, bool hash, OnTurn on_turn = nullptr)
+      : queue_(queue), hash_(hash), on_turn_(std::move(on_turn)) {}
+  void add(std::uint64_t begin, std::span<std::byte> bytes, Buffer owner);
+  std::string hex();  // after everything was added and worked off; empty when not hashing
 
  private:
+  friend class HashQueue;
   struct Item {
     std::span<std::byte> bytes;
     Buffer owner;
   };
-  std::mutex mutex_;
+  void queue_next();  // with the queue's mutex held
+  HashQueue& queue_;
   std::map<std::uint64_t, Item> waiting_;
   std::uint64_t next_ = 0;
-  bool busy_ = false, hash_;
+  bool busy_ = false, hash_;  // busy: in the queue, or being hashed
   OnTurn on_turn_;
   Sha256 sha_;
 };

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <memory>
 #include <random>
 
 #include "core/threads.h"
@@ -22,9 +24,11 @@ TEST(OrderedHasher, GivesTheSameDigestForAnyOrderOfArrival) {
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::shuffle(order.begin(), order.end(), random);
     std::vector<std::uint64_t> turns;
-    OrderedHasher hasher(true, [&](std::uint64_t begin, std::span<std::byte>) { turns.push_back(begin); });
+    HashQueue queue;
+    OrderedHasher hasher(queue, true, [&](std::uint64_t begin, std::span<std::byte>) { turns.push_back(begin); });
     parallel_for(order.size(), 4, [&](std::size_t i) {
-      hasher.feed(order[i] * 1000, std::span(bytes).subspan(order[i] * 1000, 1000), nullptr);
+      hasher.add(order[i] * 1000, std::span(bytes).subspan(order[i] * 1000, 1000), nullptr);
+      queue.work();
     });
     EXPECT_EQ(hasher.hex(), expected);
     EXPECT_EQ(turns.size(), 100u);
@@ -32,11 +36,40 @@ TEST(OrderedHasher, GivesTheSameDigestForAnyOrderOfArrival) {
   }
 }
 
+// Two streams that begin at other places of a block, so that pairs of them are cut unevenly.
+TEST(HashQueue, GivesEachOfManyStreamsItsOwnDigest) {
+  std::vector<std::byte> bytes(300'000);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 31 >> 2);
+  const auto sizes = std::to_array<std::size_t>({64, 1000, 4097, 100'000});
+  HashQueue queue;
+  std::vector<std::unique_ptr<OrderedHasher>> hashers;
+  for (std::size_t i = 0; i < 16; ++i) hashers.push_back(std::make_unique<OrderedHasher>(queue, true));
+  parallel_for(hashers.size(), 4, [&](std::size_t h) {
+    std::span<std::byte> left = std::span(bytes).subspan(h);
+    for (std::uint64_t at = 0; !left.empty();) {
+      const std::size_t size = std::min(left.size(), sizes[(h + at) % sizes.size()]);
+      hashers[h]->add(at, left.first(size), nullptr);
+      at += size;
+      left = left.subspan(size);
+      if (at % 3 == 0) queue.work();
+    }
+    queue.work();
+  });
+  queue.work();
+  for (std::size_t h = 0; h < hashers.size(); ++h) {
+    Sha256 expected;
+    expected.update(std::span(bytes).subspan(h));
+    EXPECT_EQ(hashers[h]->hex(), expected.hex()) << h;
+  }
+}
+
 TEST(OrderedHasher, HashesWhatOnTurnWrote) {
   std::vector<std::byte> bytes(10), ones(10, std::byte{1});
+  HashQueue queue;
   OrderedHasher hasher(
-      true, [](std::uint64_t, std::span<std::byte> turn) { std::fill(turn.begin(), turn.end(), std::byte{1}); });
-  hasher.feed(0, bytes, nullptr);
+      queue, true, [](std::uint64_t, std::span<std::byte> turn) { std::fill(turn.begin(), turn.end(), std::byte{1}); });
+  hasher.add(0, bytes, nullptr);
+  queue.work();
   Sha256 expected;
   expected.update(ones);
   EXPECT_EQ(hasher.hex(), expected.hex());
