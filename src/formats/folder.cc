@@ -8,6 +8,7 @@
 #include <regex>
 #include <set>
 
+#include "core/list_text.h"
 #include "formats/model_path.h"
 #include "wconv/error.h"
 
@@ -128,13 +129,7 @@ void merge_shard(Model& model, Model shard, std::map<std::string, std::string>& 
   }
 }
 
-std::string join_names(const std::vector<std::string>& names) {
-  const std::size_t shown = std::min<std::size_t>(names.size(), 5);
-  std::string text =
-      fmt::format("'{}'", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), "', '"));
-  if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
-  return text;
-}
+std::string join_names(const std::vector<std::string>& names) { return quoted_names(names, 5); }
 
 // tensor → shard, with every name checked. Throws naming what is wrong.
 std::map<std::string, std::string> read_weight_map(const json& index) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "core/list_text.h"
 #include "core/nearest.h"
 #include "wconv/error.h"
 
@@ -14,13 +15,7 @@ namespace {
 
 constexpr std::size_t kNamesShown = 3, kHints = 5, kShapes = 10, kMaxHintNames = 20'000;
 
-std::string names_text(const std::vector<std::string>& names) {
-  const std::size_t shown = std::min(names.size(), kNamesShown);
-  std::string text =
-      fmt::format("'{}'", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), "', '"));
-  if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
-  return text;
-}
+std::string names_text(const std::vector<std::string>& names) { return quoted_names(names, kNamesShown); }
 
 std::string count_text(std::size_t count, std::string_view one) {
   return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/threads.h"
+#include "engine/records.h"
 #include "verify/compare.h"
-#include "wconv/engine.h"
 #include "wconv/error.h"
 #include "wconv/file.h"
 #include "wconv/verify.h"
@@ -19,6 +19,7 @@ constexpr std::uint64_t kMaxConfig = 16 * 1024 * 1024;
 // Findings of the readers that mean that the model does not fit its own index or config.
 constexpr std::array<std::string_view, 4> kProblemCodes = {"wrong-shard", "not-in-index", "stale-index", "config"};
 
+// Reads all files once; the CRC-32 of records are taken from the same bytes. Throws Error(kCorrupt) for a damaged one.
 void read_every_byte(const Model& model, verify_detail::Reading& reading) {
   struct Slice {
     std::size_t file = 0;
@@ -31,11 +32,15 @@ void read_every_byte(const Model& model, verify_detail::Reading& reading) {
       slices.push_back({f, begin, std::min(kSlice, model.files[f].bytes - begin)});
     }
   }
+  engine::RecordCrcs records(model.checks);
   parallel_for(slices.size(), reading.threads(), [&](std::size_t i) {
+    const File& file = *model.files[slices[i].file].file;
     std::vector<std::byte> bytes(slices[i].size);
-    model.files[slices[i].file].file->read(slices[i].begin, bytes);
+    file.read(slices[i].begin, bytes);
+    records.feed(&file, slices[i].begin, bytes);
     reading.advance(bytes.size());
   });
+  records.require_sound();
 }
 
 const Tensor* find_by_ending(const Model& model, std::initializer_list<std::string_view> endings) {
@@ -95,7 +100,6 @@ WholeReport check_whole(const Model& model, const WholeOptions& options) {
   report.manifest = options.require_manifest || has_manifest(model.path);
   if (report.manifest) report.problems = check_manifest(model.path, options.threads);
   read_every_byte(model, reading);
-  check_records(model, options.threads, options.interrupted);
   report.records = model.checks.size();
   for (const SourceFile& file : model.files) report.bytes += file.bytes;
   for (const Finding& finding : model.findings) {

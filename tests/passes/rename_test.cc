@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "support/support.h"
+#include "names.h"
 #include "wconv/error.h"
 #include "wconv/pass.h"
 
@@ -9,17 +9,8 @@ namespace {
 
 using Rules = std::vector<std::pair<std::string, std::string>>;
 
-Model model_of(const std::vector<std::string>& names) {
-  std::vector<test::TensorSpec> specs;
-  for (const std::string& name : names) specs.push_back({name, DType::kF32, {1}, std::vector<std::byte>(4)});
-  return test::make_model(specs);
-}
-
-std::string names_of(const Model& model) {
-  std::string names;
-  for (const Tensor& tensor : model.tensors) names += (names.empty() ? "" : " ") + tensor.info.name;
-  return names;
-}
+using test::model_of;
+using test::names_of;
 
 std::string stripped(const std::vector<std::string>& names, const std::vector<std::string>& prefixes) {
   return names_of(rename_tensors(model_of(names), {prefixes, {}}));

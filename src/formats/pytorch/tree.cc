@@ -45,8 +45,8 @@ class Walk {
     if (budget_-- == 0)
       fail(ErrorCode::kCorrupt, "the pickle's containers hold each other so often that it unfolds without end");
     if (objects_.is_tensor(id)) return tensor(id, path, taken);
-    if (!objects_.is_container(id)) return leaf(id, path, training);
-    if (objects_.leaf(id)) return leaf(id, path, training);  // a list of plain values is one value
+    if (auto value = objects_.leaf(id)) return leaf(std::move(*value), path, training);  // a list of plain ones, too
+    if (!objects_.is_container(id)) return;
     const bool module = objects_.is_module(id);
     const auto children = objects_.children(id);
     for (const auto& [key, child] : children) {
@@ -94,18 +94,16 @@ class Walk {
     }
   }
 
-  void leaf(NodeId id, const std::string& path, bool training) {
+  void leaf(MetaValue value, const std::string& path, bool training) {
     if (training || path.empty()) return;
-    auto value = objects_.leaf(id);
-    if (!value) return;
-    const std::size_t bytes = path.size() + (value->as_string() ? value->as_string()->size() : 8);
+    const std::size_t bytes = path.size() + (value.as_string() ? value.as_string()->size() : 8);
     if (keys_.size() >= kMaxLeaves || leaf_bytes_ + bytes > kMaxLeafBytes) {
       ++dropped_leaves_;
       return;
     }
     if (!keys_.insert(path).second) return;
     leaf_bytes_ += bytes;
-    model_.metadata.append(path, std::move(*value));
+    model_.metadata.append(path, std::move(value));
   }
 
   Objects& objects_;
