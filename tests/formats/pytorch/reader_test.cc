@@ -18,7 +18,7 @@ Model open(const std::string& bytes, const ReadOptions& options = {}) { return o
 std::vector<float> floats(const Tensor& tensor) {
   const auto stored = read_all(tensor);
   std::vector<float> values(stored.size() / 4);
-  std::memcpy(values.data(), stored.data(), stored.size());
+  if (!stored.empty()) std::memcpy(values.data(), stored.data(), stored.size());
   return values;
 }
 

@@ -47,7 +47,7 @@ TEST(ZipArchive, ReadsStoredAndDeflatedRecords) {
 
 TEST(ZipArchive, ReadsAnyPartOfADeflatedRecord) {
   std::string text;
-  for (int i = 0; i < 300'000; ++i) text += static_cast<char>(i * i >> 3);
+  for (unsigned i = 0; i < 300'000; ++i) text += static_cast<char>(i * i >> 3);
   const ZipArchive archive(file_of(make_zip({{"r/x", "one", true}, {"r/y", text, true}})));
   const auto data = archive.data(*archive.find("r/y"));
   std::string part(1000, '\0');
