@@ -12,6 +12,7 @@
 
 #include "engine/ordered_hasher.h"
 #include "engine/records.h"
+#include "engine/schedule.h"
 #include "engine/tiles.h"
 #include "engine/write_all.h"
 #include "wconv/engine.h"
@@ -76,9 +77,8 @@ class Run {
         budget_(plan_budget(layout, options)),
         pool_(budget_.buffers, budget_.tile_bytes),
         inputs_(input_files(model)),
-        records_(model.checks) {
-    tasks_ = interleave(output_tasks(model, layout, options.hash, budget_.tile_bytes),
-                        scan_tasks(model, options.hash, budget_.tile_bytes));
+        records_(model.checks),
+        schedule_(plan_schedule(model, layout, options.hash, budget_.tile_bytes)) {
     for (const OutputFile& file : layout.files) {
       total_bytes_ += file.size;
       open(file, output.create(file.name, file.size));
@@ -89,7 +89,7 @@ class Run {
 
   EngineResult run() {
     std::vector<std::jthread> others;
-    for (unsigned t = 1; t < std::min<std::size_t>(budget_.threads, tasks_.size()); ++t) {
+    for (unsigned t = 1; t < std::min<std::size_t>(budget_.threads, schedule_.tasks.size()); ++t) {
       others.emplace_back([this] { work(); });
     }
     work();
@@ -125,11 +125,11 @@ class Run {
       Buffer buffer = pool_.take();
       if (!buffer) return;
       const std::size_t index = next_.fetch_add(1);
-      if (index >= tasks_.size()) return;
       try {
+        if (index >= schedule_.tasks.size()) return hashes_.work(true);
         if (options_.interrupted && options_.interrupted->load()) fail(ErrorCode::kInterrupted, "interrupted");
-        perform(tasks_[index], std::move(buffer));
-        hashes_.work();
+        perform(schedule_.tasks[index], std::move(buffer));
+        hashes_.work(pool_.empty());
       } catch (...) {
         const std::lock_guard lock(mutex_);
         if (index <= error_index_) {
@@ -159,34 +159,41 @@ class Run {
 
   void assemble(const Task& task, Buffer buffer) {
     OpenFile& file = files_[task.file];
-    buffer->assign(task.end - task.begin, std::byte{0});
+    buffer->resize(task.end - task.begin);
     const auto& pieces = file.plan->pieces;
+    std::uint64_t done = task.begin;
+    const auto zero_up_to = [&](std::uint64_t end) {
+      if (end > done) std::memset(buffer->data() + (done - task.begin), 0, end - done);
+    };
     for (std::size_t p = task.piece; p < pieces.size() && pieces[p].offset < task.end; ++p) {
-      fill(file, p, task, buffer);
+      if (std::holds_alternative<Crc32Piece>(pieces[p].content)) continue;  // zero until its turn
+      zero_up_to(pieces[p].offset);
+      fill(p, task, buffer);
+      done = std::min(task.end, std::max(done, pieces[p].offset + piece_size(pieces[p])));
     }
+    zero_up_to(task.end);
     if (!task.has_crc_slots) write_all(file.descriptor, task.begin, *buffer, file.plan->name);
     const std::span<std::byte> bytes(*buffer);
     if (file.order) file.order->add(task.begin, bytes, std::move(buffer));
   }
 
   // The part of piece p that lies in the tile.
-  void fill(OpenFile& file, std::size_t p, const Task& task, const Buffer& buffer) {
-    const Piece& piece = file.plan->pieces[p];
-    const auto part = [&](std::uint64_t size) -> std::pair<std::uint64_t, std::span<std::byte>> {
-      const std::uint64_t begin = std::max(piece.offset, task.begin), end = std::min(piece.offset + size, task.end);
-      if (begin >= end) return {0, {}};
-      return {begin - piece.offset, std::span(*buffer).subspan(begin - task.begin, end - begin)};
-    };
+  void fill(std::size_t p, const Task& task, const Buffer& buffer) {
+    const Piece& piece = files_[task.file].plan->pieces[p];
+    const std::uint64_t begin = std::max(piece.offset, task.begin);
+    const std::uint64_t end = std::min(piece.offset + piece_size(piece), task.end);
+    if (begin >= end) return;
+    const std::uint64_t offset = begin - piece.offset;
+    const std::span<std::byte> out = std::span(*buffer).subspan(begin - task.begin, end - begin);
     if (const auto* literal = std::get_if<LiteralPiece>(&piece.content)) {
-      const auto [offset, out] = part(literal->bytes.size());
       std::copy_n(literal->bytes.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
     } else if (const auto* range = std::get_if<FilePiece>(&piece.content)) {
-      const auto [offset, out] = part(range->range.size);
-      if (!out.empty()) range->range.file->read(range->range.offset + offset, out);
+      range->range.file->read(range->range.offset + offset, out);
     } else if (const auto* content = std::get_if<TensorPiece>(&piece.content)) {
-      const auto [offset, out] = part(content->size);
-      if (!out.empty()) fill_tensor(file, p, *content, offset, out, buffer);
+      fill_tensor(files_[task.file], p, *content, offset, out, buffer);
     }
+    const std::size_t input = schedule_.feeds[task.file][p];
+    if (input != kNoInput) feed_input(input, input_range(model_, piece)->offset + offset, out, buffer);
   }
 
   void fill_tensor(OpenFile& file, std::size_t p, const TensorPiece& piece, std::uint64_t offset,
@@ -199,6 +206,11 @@ class Run {
     }
     if (piece.want_crc32) file.crcs.at(p)->add(offset, crc32(0, out), out.size());
     if (options_.hash) tensor_digests_.feed(piece.tensor, piece.size, offset, out, buffer);
+  }
+
+  void feed_input(std::size_t input, std::uint64_t begin, std::span<std::byte> bytes, const Buffer& owner) {
+    records_.feed(inputs_[input].get(), begin, bytes);
+    if (options_.hash) input_hashes_[input]->add(begin, bytes, owner);
   }
 
   // The file's bytes in order: by now the CRCs of everything before `begin` are known.
@@ -253,9 +265,7 @@ class Run {
     const auto& input = inputs_[task.file];
     buffer->resize(task.end - task.begin);
     input->read(task.begin, *buffer);
-    const std::span<std::byte> bytes(*buffer);
-    records_.feed(input.get(), task.begin, bytes);
-    if (options_.hash) input_hashes_[task.file]->add(task.begin, bytes, std::move(buffer));
+    feed_input(task.file, task.begin, *buffer, buffer);
   }
 
   EngineResult result() {
@@ -290,9 +300,9 @@ class Run {
   HashQueue hashes_;
   std::vector<std::unique_ptr<OrderedHasher>> input_hashes_;
   RecordCrcs records_;
+  Schedule schedule_;
   std::vector<OpenFile> files_;
   TensorDigests tensor_digests_{hashes_};
-  std::vector<Task> tasks_;
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> no_kernel_copy_{false};
   std::mutex mutex_;  // guards what follows

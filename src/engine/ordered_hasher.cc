@@ -23,6 +23,11 @@ Buffer BufferPool::take() {
   });
 }
 
+bool BufferPool::empty() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->free.empty();
+}
+
 void BufferPool::stop() {
   const std::lock_guard lock(shared_->mutex);
   shared_->stopped = true;
@@ -40,13 +45,13 @@ void OrderedHasher::add(std::uint64_t begin, std::span<std::byte> bytes, Buffer 
   if (!busy_) queue_next();
 }
 
-void HashQueue::work() {
+void HashQueue::work(bool alone) {
   struct Turn {
     OrderedHasher* hasher;
     OrderedHasher::Item item;
   };
   std::unique_lock lock(mutex_);
-  while (!ready_.empty()) {
+  while (ready_.size() > (alone ? 0 : 1)) {
     std::vector<Turn> turns;
     for (; turns.size() < 2 && !ready_.empty(); ready_.pop_front()) {
       OrderedHasher* hasher = ready_.front();

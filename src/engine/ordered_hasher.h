@@ -22,6 +22,7 @@ class BufferPool {
  public:
   BufferPool(std::size_t count, std::uint64_t bytes);
   std::shared_ptr<std::vector<std::byte>> take();
+  bool empty() const;
   void stop();
 
  private:
@@ -41,8 +42,9 @@ class OrderedHasher;
 // Hashers with work to do. Any thread takes two at a time, for two are hashed nearly as fast as one.
 class HashQueue {
  public:
-  // Hashes all ranges that have their turn; returns when there are none or other threads have the rest.
-  void work();
+  // Hashes ranges that have their turn, two at a time, until there are none or other threads have the rest. A last one
+  // without a partner is hashed where `alone`, else left for a later call.
+  void work(bool alone);
 
  private:
   friend class OrderedHasher;

@@ -63,7 +63,7 @@ void RecordCrcs::require_sound() {
 void check_records(const Model& model, unsigned threads, const std::atomic<int>* interrupted) {
   constexpr std::uint64_t kTile = 1024 * 1024;
   const auto files = engine::input_files(model);
-  const auto tasks = engine::scan_tasks(model, false, kTile);
+  const auto tasks = engine::record_scans(model, kTile);
   engine::RecordCrcs records(model.checks);
   parallel_for(tasks.size(), threads, [&](std::size_t i) {
     if (interrupted && interrupted->load()) fail(ErrorCode::kInterrupted, "interrupted");

@@ -10,10 +10,13 @@ namespace wconv::engine {
 namespace {
 
 constexpr std::uint64_t kMiB = 1024 * 1024;
-constexpr std::uint64_t kDefaultBudget = 96 * kMiB;  // all tile buffers together
-constexpr std::uint64_t kMaxTile = 4 * kMiB, kMinTile = 64 * 1024;
+constexpr std::uint64_t kDefaultBudget = 96 * kMiB;                   // all tile buffers together
+constexpr std::uint64_t kMaxTile = 256 * 1024, kMinTile = 64 * 1024;  // a tile stays in a core's cache
 constexpr std::uint64_t kProgramMemory = 24 * kMiB;  // code, libraries, stacks, metadata of a usual model
 constexpr std::uint64_t kKernelCopyMin = kMiB, kKernelCopyTile = 32 * kMiB;
+constexpr std::uint64_t kOwnTaskMin = 64 * 1024;
+
+}  // namespace
 
 std::uint64_t piece_size(const Piece& piece) {
   if (const auto* literal = std::get_if<LiteralPiece>(&piece.content)) return literal->bytes.size();
@@ -21,6 +24,20 @@ std::uint64_t piece_size(const Piece& piece) {
   if (const auto* range = std::get_if<FilePiece>(&piece.content)) return range->range.size;
   return 4;
 }
+
+bool starts_task(const Piece& piece) {
+  const auto* tensor = std::get_if<TensorPiece>(&piece.content);
+  const auto* range = std::get_if<FilePiece>(&piece.content);
+  return (tensor || range) && piece_size(piece) >= kOwnTaskMin;
+}
+
+std::optional<FileRange> input_range(const Model& model, const Piece& piece) {
+  if (const auto* range = std::get_if<FilePiece>(&piece.content)) return range->range;
+  const auto* tensor = std::get_if<TensorPiece>(&piece.content);
+  return tensor ? model.tensors[tensor->tensor].data->file_range() : std::nullopt;
+}
+
+namespace {
 
 std::uint64_t literal_bytes(const Layout& layout) {
   std::uint64_t bytes = 0;
@@ -48,8 +65,8 @@ class FileCutter {
       }
       while (piece.offset - begin_ > tile_) close(begin_ + tile_, p);  // a gap
       if (slot && end - begin_ > tile_) close(piece.offset, p);        // a slot is never cut in two
+      if (starts_task(piece)) close(piece.offset, p);
       if (kernel_copyable(piece, size)) {
-        close(piece.offset, p);
         emit_kernel_copies(p, piece.offset, end);
         begin_ = end;
         first_piece_ = p + 1;
@@ -70,12 +87,9 @@ class FileCutter {
  private:
   bool kernel_copyable(const Piece& piece, std::uint64_t size) const {
     if (hash_ || size < kKernelCopyMin) return false;
-    if (const auto* tensor = std::get_if<TensorPiece>(&piece.content)) {
-      const auto range = model_.tensors[tensor->tensor].data->file_range();
-      return !tensor->want_crc32 && range && range->file->descriptor() >= 0;
-    }
-    const auto* range = std::get_if<FilePiece>(&piece.content);
-    return range && range->range.file->descriptor() >= 0;
+    const auto* tensor = std::get_if<TensorPiece>(&piece.content);
+    const auto range = input_range(model_, piece);
+    return !(tensor && tensor->want_crc32) && range && range->file->descriptor() >= 0;
   }
 
   std::uint64_t granule(const Piece& piece) const {
@@ -114,18 +128,18 @@ class FileCutter {
 Budget plan_budget(const Layout& layout, const EngineOptions& options) {
   Budget budget;
   budget.threads = options.threads ? options.threads : usable_cores();
+  // Four buffers a thread, and four more: a thread takes a buffer before it takes a task, so the lowest unfinished task
+  // always has one and ordered hashing cannot stall; the others let two streams wait for each other.
+  const auto buffers = [](std::uint64_t threads) { return 4 * threads + 4; };
   std::uint64_t bytes = kDefaultBudget;
   if (options.max_memory > 0) {
     const std::uint64_t fixed = kProgramMemory + literal_bytes(layout);
-    const std::uint64_t minimum = fixed + 4 * kMinTile;
+    const std::uint64_t minimum = fixed + buffers(1) * kMinTile;
     if (options.max_memory < minimum) {
       fail(ErrorCode::kUsage, "--max-memory {} is below the {} bytes that this job needs", options.max_memory, minimum);
     }
     bytes = std::min(kDefaultBudget, options.max_memory - fixed);
   }
-  // Two buffers a thread, and two more: a thread takes a buffer before it takes a task, so the lowest unfinished task
-  // always has one and ordered hashing cannot stall.
-  const auto buffers = [](std::uint64_t threads) { return 2 * threads + 2; };
   while (budget.threads > 1 && buffers(budget.threads) * kMinTile > bytes) --budget.threads;
   budget.buffers = buffers(budget.threads);
   budget.tile_bytes = std::clamp(bytes / budget.buffers / kMinTile * kMinTile, kMinTile, kMaxTile);
@@ -147,35 +161,20 @@ std::vector<std::shared_ptr<const File>> input_files(const Model& model) {
   return files;
 }
 
-std::vector<Task> scan_tasks(const Model& model, bool hash, std::uint64_t tile_bytes) {
+std::vector<Task> record_scans(const Model& model, std::uint64_t tile_bytes) {
   std::vector<Task> tasks;
   const auto files = input_files(model);
   for (std::size_t f = 0; f < files.size(); ++f) {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
-    if (hash) {
-      ranges.emplace_back(0, files[f]->size());
-    } else {
-      for (const RecordCheck& check : model.checks) {
-        if (check.range.file == files[f])
-          ranges.emplace_back(check.range.offset, check.range.offset + check.range.size);
-      }
-      std::sort(ranges.begin(), ranges.end());
+    for (const RecordCheck& check : model.checks) {
+      if (check.range.file == files[f]) ranges.emplace_back(check.range.offset, check.range.offset + check.range.size);
     }
+    std::sort(ranges.begin(), ranges.end());
     for (auto [begin, end] : ranges) {
       for (; begin < end; begin += tile_bytes) {
         tasks.push_back({TaskKind::kScan, f, begin, std::min(end, begin + tile_bytes), 0, false});
       }
     }
-  }
-  return tasks;
-}
-
-std::vector<Task> interleave(const std::vector<Task>& outputs, const std::vector<Task>& scans) {
-  std::vector<Task> tasks;
-  tasks.reserve(outputs.size() + scans.size());
-  for (std::size_t o = 0, s = 0; o < outputs.size() || s < scans.size();) {
-    const bool output_next = s == scans.size() || (o < outputs.size() && o * scans.size() <= s * outputs.size());
-    tasks.push_back(output_next ? outputs[o++] : scans[s++]);
   }
   return tasks;
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "wconv/engine.h"
@@ -34,11 +35,17 @@ Budget plan_budget(const Layout& layout, const EngineOptions& options);
 // Ascending in each output file. Tensor slices begin and end at whole blocks of the tensor's dtype.
 std::vector<Task> output_tasks(const Model& model, const Layout& layout, bool hash, std::uint64_t tile_bytes);
 
-// Ascending in each input: all of it with `hash`, else only the records that carry a CRC.
-std::vector<Task> scan_tasks(const Model& model, bool hash, std::uint64_t tile_bytes);
+// Ascending in each input: the records that carry a CRC-32.
+std::vector<Task> record_scans(const Model& model, std::uint64_t tile_bytes);
 
-// Both lists in one, so that inputs are scanned about where they are copied; each keeps its order.
-std::vector<Task> interleave(const std::vector<Task>& outputs, const std::vector<Task>& scans);
+// Bytes that the piece takes in its file.
+std::uint64_t piece_size(const Piece& piece);
+
+// Where the bytes of a piece lie as they are, if they do.
+std::optional<FileRange> input_range(const Model& model, const Piece& piece);
+
+// Whether the piece is large enough that no task begins before it and ends in it.
+bool starts_task(const Piece& piece);
 
 // The files that the model was read from: weights, then side files.
 std::vector<std::shared_ptr<const File>> input_files(const Model& model);

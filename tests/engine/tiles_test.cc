@@ -141,31 +141,18 @@ TEST(PlanBudget, RefusesALimitThatIsTooSmallAndSaysHowMuchIsNeeded) {
   }
 }
 
-TEST(ScanTasks, CoverTheInputsOrOnlyTheRecords) {
+TEST(RecordScans, CoverTheRecordsInOrder) {
   Model model;
   const auto file = File::from_bytes("a.pth", std::vector<std::byte>(200'000));
   model.files.push_back({"a.pth", 200'000, file});
   test::add_record(model, file, 150'000, 50'000, 0, "second");
   test::add_record(model, file, 100, 10, 0, "first");
-  expect_whole(scan_tasks(model, true, kTile), 200'000);
-  const auto records = scan_tasks(model, false, kTile);
+  const auto records = record_scans(model, kTile);
   ASSERT_EQ(records.size(), 2u);
   EXPECT_EQ(records[0].begin, 100u);
   EXPECT_EQ(records[0].end, 110u);
   EXPECT_EQ(records[1].begin, 150'000u);
   EXPECT_EQ(records[1].end, 200'000u);
-}
-
-TEST(Interleave, KeepsEachListInOrder) {
-  std::vector<Task> outputs(5), scans(17);
-  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i].begin = i;
-  for (std::size_t i = 0; i < scans.size(); ++i) scans[i] = {TaskKind::kScan, 0, i, i + 1};
-  std::uint64_t next_output = 0, next_scan = 0;
-  for (const Task& task : interleave(outputs, scans)) {
-    EXPECT_EQ(task.begin, task.kind == TaskKind::kScan ? next_scan++ : next_output++);
-  }
-  EXPECT_EQ(next_output, 5u);
-  EXPECT_EQ(next_scan, 17u);
 }
 
 }  // namespace

@@ -1,0 +1,106 @@
+#include "engine/schedule.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "wconv/file.h"
+
+namespace wconv::engine {
+namespace {
+
+// A piece whose bytes are those of an input.
+struct Copy {
+  std::size_t file, piece;           // of the layout
+  std::uint64_t begin = 0, end = 0;  // in the input
+};
+
+std::vector<std::vector<Copy>> copies_of(const Model& model, const Layout& layout) {
+  std::unordered_map<const File*, std::size_t> inputs;
+  for (const auto& file : input_files(model)) inputs.emplace(file.get(), inputs.size());
+  std::vector<std::vector<Copy>> copies(inputs.size());
+  for (std::size_t f = 0; f < layout.files.size(); ++f) {
+    const auto& pieces = layout.files[f].pieces;
+    for (std::size_t p = 0; p < pieces.size(); ++p) {
+      const auto range = starts_task(pieces[p]) ? input_range(model, pieces[p]) : std::nullopt;
+      const auto input = range ? inputs.find(range->file.get()) : inputs.end();
+      if (input != inputs.end()) copies[input->second].push_back({f, p, range->offset, range->offset + range->size});
+    }
+  }
+  return copies;
+}
+
+// The longest run of copies, in the order of the outputs, that ascend in the input too.
+std::vector<Copy> ascending(const std::vector<Copy>& copies) {
+  std::vector<std::size_t> last,
+      before(copies.size());  // last[n]: of the best run of n + 1 copies, the one that ends it
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    const auto at = std::partition_point(last.begin(), last.end(),
+                                         [&](std::size_t other) { return copies[other].end <= copies[i].begin; });
+    before[i] = at == last.begin() ? i : *(at - 1);
+    if (at == last.end()) {
+      last.push_back(i);
+    } else if (copies[i].end < copies[*at].end) {
+      *at = i;
+    }
+  }
+  std::vector<Copy> run;
+  if (last.empty()) return run;
+  for (std::size_t i = last.back();; i = before[i]) {
+    run.push_back(copies[i]);
+    if (before[i] == i) break;
+  }
+  std::reverse(run.begin(), run.end());
+  return run;
+}
+
+void scan(std::size_t input, std::uint64_t begin, std::uint64_t end, std::uint64_t tile, std::vector<Task>& tasks) {
+  for (; begin < end; begin += std::min(tile, end - begin)) {
+    tasks.push_back({TaskKind::kScan, input, begin, std::min(end, begin + tile), 0, false});
+  }
+}
+
+// Both lists in one, so that inputs are scanned about where they are copied; each keeps its order.
+std::vector<Task> interleave(const std::vector<Task>& outputs, const std::vector<Task>& scans) {
+  std::vector<Task> tasks;
+  tasks.reserve(outputs.size() + scans.size());
+  for (std::size_t o = 0, s = 0; o < outputs.size() || s < scans.size();) {
+    const bool output_next = s == scans.size() || (o < outputs.size() && o * scans.size() <= s * outputs.size());
+    tasks.push_back(output_next ? outputs[o++] : scans[s++]);
+  }
+  return tasks;
+}
+
+}  // namespace
+
+Schedule plan_schedule(const Model& model, const Layout& layout, bool hash, std::uint64_t tile_bytes) {
+  Schedule schedule;
+  for (const OutputFile& file : layout.files) schedule.feeds.emplace_back(file.pieces.size(), kNoInput);
+  const auto outputs = output_tasks(model, layout, hash, tile_bytes);
+  if (!hash) {
+    schedule.tasks = interleave(outputs, record_scans(model, tile_bytes));
+    return schedule;
+  }
+  const auto files = input_files(model);
+  const auto copies = copies_of(model, layout);
+  std::vector<std::uint64_t> done(files.size(), 0);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    for (const Copy& copy : ascending(copies[i])) schedule.feeds[copy.file][copy.piece] = i;
+  }
+  std::vector<Task> tasks, scans;
+  for (const Task& task : outputs) {
+    const auto& pieces = layout.files[task.file].pieces;
+    const std::size_t input = task.piece < pieces.size() ? schedule.feeds[task.file][task.piece] : kNoInput;
+    if (input != kNoInput && pieces[task.piece].offset == task.begin) {
+      const FileRange range = *input_range(model, pieces[task.piece]);
+      scan(input, done[input], range.offset, tile_bytes, tasks);
+      done[input] = range.offset + range.size;
+    }
+    tasks.push_back(task);
+  }
+  for (std::size_t i = 0; i < files.size(); ++i)
+    scan(i, done[i], files[i]->size(), tile_bytes, done[i] ? tasks : scans);
+  schedule.tasks = interleave(tasks, scans);
+  return schedule;
+}
+
+}  // namespace wconv::engine
