@@ -8,6 +8,7 @@
 #include <regex>
 #include <set>
 
+#include "core/json_file.h"
 #include "core/list_text.h"
 #include "formats/model_path.h"
 #include "wconv/error.h"
@@ -17,30 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-constexpr std::uint64_t kMaxJson = 64 * 1024 * 1024;
-constexpr int kMaxJsonDepth = 128;
-
-// The members of a JSON object that are called one of `keys`; the others are read over.
-json parse_json(const File& file, std::initializer_list<std::string_view> keys) {
-  if (file.size() > kMaxJson) {
-    throw Error(ErrorCode::kCorrupt, fmt::format("{} bytes is too large for such a file", file.size()))
-        .in_file(file.path());
-  }
-  std::vector<std::byte> bytes(file.size());
-  file.read(0, bytes);
-  const auto wanted = [&](int depth, json::parse_event_t event, const json& value) {
-    if (depth > kMaxJsonDepth) throw Error(ErrorCode::kCorrupt, "the JSON nests too deeply").in_file(file.path());
-    if (depth != 1 || event != json::parse_event_t::key) return true;
-    return std::find(keys.begin(), keys.end(), value.get_ref<const std::string&>()) != keys.end();
-  };
-  try {
-    const auto* text = reinterpret_cast<const char*>(bytes.data());
-    return json::parse(text, text + bytes.size(), wanted);
-  } catch (const json::exception& error) {
-    throw Error(ErrorCode::kCorrupt, fmt::format("is not JSON: {}", error.what())).in_file(file.path());
-  }
-}
 
 std::vector<std::string> file_names(const std::string& folder) {
   std::vector<std::string> names;
@@ -99,7 +76,7 @@ void add_side_files(Model& model, const std::string& folder) {
   for (const SideFile& side : model.side_files) {
     if (side.name != "config.json") continue;
     try {
-      const json config = parse_json(*side.file, {"model_type"});
+      const json config = json_in<json>(*side.file, {"model_type"});
       if (const auto type = config.find("model_type"); type != config.end() && type->is_string()) {
         model.architecture = type->get<std::string>();
       }
@@ -244,7 +221,7 @@ Model open_unindexed(const std::string& folder, const std::vector<std::string>& 
 Model open_index(const std::string& path, const ReadOptions& options) {
   try {
     const std::string folder = parent_of(path);
-    const json index = parse_json(*File::open(path), {"metadata", "weight_map"});
+    const json index = json_in<json>(*File::open(path), {"metadata", "weight_map"});
     const auto weight_map = read_weight_map(index);
     std::set<std::string> shards;
     for (const auto& [tensor, shard] : weight_map) shards.insert(shard);

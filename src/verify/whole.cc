@@ -3,6 +3,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "core/json_file.h"
 #include "core/threads.h"
 #include "engine/records.h"
 #include "verify/compare.h"
@@ -14,7 +15,6 @@ namespace wconv {
 namespace {
 
 constexpr std::uint64_t kSlice = 1024 * 1024;
-constexpr std::uint64_t kMaxConfig = 16 * 1024 * 1024;
 
 // Findings of the readers that mean that the model does not fit its own index or config.
 constexpr std::array<std::string_view, 4> kProblemCodes = {"wrong-shard", "not-in-index", "stale-index", "config"};
@@ -53,13 +53,15 @@ const Tensor* find_by_ending(const Model& model, std::initializer_list<std::stri
   return nullptr;
 }
 
+// Null where there is none, or none that is sound: opening the folder has warned of that.
 nlohmann::json read_config(const Model& model) {
   for (const SideFile& side : model.side_files) {
-    if (side.name != "config.json" || side.file->size() > kMaxConfig) continue;
-    std::vector<std::byte> bytes(side.file->size());
-    side.file->read(0, bytes);
-    const auto* text = reinterpret_cast<const char*>(bytes.data());
-    return nlohmann::json::parse(text, text + bytes.size(), nullptr, false);
+    if (side.name != "config.json") continue;
+    try {
+      return json_in<nlohmann::json>(*side.file, {"architectures", "tie_word_embeddings"});
+    } catch (const Error&) {
+      return nullptr;
+    }
   }
   return nullptr;
 }

@@ -1,15 +1,18 @@
 #include "hf_config.h"
 
 #include <nlohmann/json.hpp>
-#include <vector>
+
+#include "core/json_file.h"
 
 namespace wconv::tool {
 
 std::string config_with_dtype(const File& config, DType dtype) {
-  std::vector<std::byte> bytes(config.size());
-  config.read(0, bytes);
-  const auto* text = reinterpret_cast<const char*>(bytes.data());
-  auto json = nlohmann::ordered_json::parse(text, text + bytes.size(), nullptr, false);
+  nlohmann::ordered_json json;
+  try {
+    json = json_in<nlohmann::ordered_json>(config);
+  } catch (const Error&) {
+    return {};  // copied as it is; opening the folder has warned of it
+  }
   const std::string name(info(dtype).torch);
   if (!json.is_object() || name.empty()) return {};
   bool changed = false;
