@@ -78,6 +78,11 @@ std::shared_ptr<const TensorData> file_tensor(std::shared_ptr<const File> file, 
 std::shared_ptr<const TensorData> memory_tensor(std::vector<std::byte> bytes);
 // Elements of `element_bytes` whose byte order is reversed: big-endian sources. Complex numbers: per part.
 std::shared_ptr<const TensorData> swapped_tensor(std::shared_ptr<const TensorData> source, std::uint32_t element_bytes);
+// Little-endian floating-point numbers of `float_bytes`, with the sign turned of all, or of every second one: the
+// imaginary parts of complex numbers.
+enum class Negated : std::uint8_t { kAll, kImaginary };
+std::shared_ptr<const TensorData> negated_tensor(std::shared_ptr<const TensorData> source, std::uint32_t float_bytes,
+                                                 Negated which);
 // A view: element (i, j, …) lies at storage byte (offset + i·strides[0] + j·strides[1] + …) · element_bytes.
 // offset and strides count elements. Throws Error(kCorrupt) when any element lies outside the storage or the
 // arithmetic overflows; a contiguous view of a file tensor is itself a file tensor.

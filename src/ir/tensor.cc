@@ -52,6 +52,22 @@ class SwappedTensor final : public TensorData {
   std::uint32_t element_bytes_;
 };
 
+class NegatedTensor final : public TensorData {
+ public:
+  NegatedTensor(std::shared_ptr<const TensorData> source, std::uint32_t float_bytes, Negated which)
+      : source_(std::move(source)), step_(which == Negated::kAll ? float_bytes : 2 * float_bytes), sign_(step_ - 1) {}
+  std::uint64_t size_bytes() const override { return source_->size_bytes(); }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    source_->read(offset, out);
+    for (std::uint64_t i = (sign_ + step_ - offset % step_) % step_; i < out.size(); i += step_)
+      out[i] ^= std::byte{0x80};
+  }
+
+ private:
+  std::shared_ptr<const TensorData> source_;
+  std::uint64_t step_, sign_;  // bytes from one sign to the next, and before the first
+};
+
 }  // namespace
 
 std::shared_ptr<const TensorData> file_tensor(std::shared_ptr<const File> file, std::uint64_t offset,
@@ -73,6 +89,11 @@ std::shared_ptr<const TensorData> swapped_tensor(std::shared_ptr<const TensorDat
                                                  std::uint32_t element_bytes) {
   if (element_bytes == 1) return source;
   return std::make_shared<SwappedTensor>(std::move(source), element_bytes);
+}
+
+std::shared_ptr<const TensorData> negated_tensor(std::shared_ptr<const TensorData> source, std::uint32_t float_bytes,
+                                                 Negated which) {
+  return std::make_shared<NegatedTensor>(std::move(source), float_bytes, which);
 }
 
 }  // namespace wconv

@@ -108,6 +108,21 @@ TEST(SwappedTensor, ReversesEachElement) {
   EXPECT_EQ(got[7], plain[4]);
 }
 
+TEST(NegatedTensor, TurnsSignsWhereverAReadBegins) {
+  const auto plain = numbered(32);
+  for (const auto& [which, step] : {std::pair{Negated::kAll, 4u}, {Negated::kImaginary, 8u}}) {
+    const auto negated = negated_tensor(memory_tensor(plain), 4, which);
+    for (std::size_t begin = 0; begin < 32; ++begin) {
+      std::vector<std::byte> part(32 - begin);
+      negated->read(begin, part);
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        const bool sign = (begin + i) % step == step - 1;
+        EXPECT_EQ(part[i], plain[begin + i] ^ (sign ? std::byte{0x80} : std::byte{0})) << begin << ' ' << i;
+      }
+    }
+  }
+}
+
 TEST(FileTensor, RefusesARangePastTheEnd) {
   const auto file = File::from_bytes("f", numbered(10));
   EXPECT_NO_THROW(file_tensor(file, 10, 0));

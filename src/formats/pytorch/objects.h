@@ -75,6 +75,7 @@ class Objects {
   std::vector<std::int64_t> integers(NodeId id, std::string_view what) const;
   View view(const std::vector<NodeId>& args) const;
   Tensor strided(NodeId storage, View view, std::optional<DType> dtype);
+  Tensor resolved(Tensor tensor, const std::vector<NodeId>& args, std::size_t at) const;
   std::shared_ptr<const TensorData> storage_data(const StorageRequest& request);
   std::vector<NamedTensor> quantized(NodeId id);
   Tensor array(NodeId id);

@@ -134,6 +134,27 @@ Tensor Objects::strided(NodeId storage, View view, std::optional<DType> dtype) {
   return tensor;
 }
 
+// torch.conj() and the imaginary part of one are views with a mark: {"conj": True} or {"neg": True} in args[at].
+Tensor Objects::resolved(Tensor tensor, const std::vector<NodeId>& args, std::size_t at) const {
+  const auto* marks = at < args.size() ? pairs_of(args[at]) : nullptr;
+  if (!marks) return tensor;
+  const DTypeInfo& type = info(tensor.info.dtype);
+  const bool complex = type.kind == DTypeKind::kComplex;
+  for (std::size_t i = 0; i + 1 < marks->size(); i += 2) {
+    const NodeId key = (*marks)[i], value = (*marks)[i + 1];
+    if (pickle_.kind(key) != NodeKind::kText || pickle_.kind(value) != NodeKind::kBool || !pickle_.integer(value))
+      continue;
+    const bool conjugate = pickle_.text(key) == "conj", negative = pickle_.text(key) == "neg";
+    if (!conjugate && !negative) continue;
+    if (!complex && (conjugate || type.kind != DTypeKind::kFloat)) {
+      fail(ErrorCode::kCorrupt, "is marked '{}', which {} cannot be", pickle_.text(key), type.name);
+    }
+    tensor.data = negated_tensor(tensor.data, complex ? type.block_bytes / 2 : type.block_bytes,
+                                 conjugate ? Negated::kImaginary : Negated::kAll);
+  }
+  return tensor;
+}
+
 std::vector<NamedTensor> Objects::quantized(NodeId id) {
   const auto& args = call_args(id, 5);
   if (pickle_.kind(args[4]) != NodeKind::kTuple || pickle_.items(args[4]).size() < 3) {
@@ -194,7 +215,7 @@ std::vector<NamedTensor> Objects::tensor(NodeId id) {
     case Meaning::kRebuildTensor:
     case Meaning::kRebuildTensorV2: {
       const auto& args = call_args(id, 4);
-      return {{"", strided(args[0], view(args), std::nullopt)}};
+      return {{"", resolved(strided(args[0], view(args), std::nullopt), args, 6)}};
     }
     case Meaning::kRebuildTensorV3: {
       const auto& args = call_args(id, 7);
@@ -203,7 +224,7 @@ std::vector<NamedTensor> Objects::tensor(NodeId id) {
         fail(ErrorCode::kUnsupported, "its dtype {} is not supported",
              pickle_.kind(args[6]) == NodeKind::kGlobal ? pickle_.global_name(args[6]) : "is no dtype and");
       }
-      return {{"", strided(args[0], view(args), dtype.dtype)}};
+      return {{"", resolved(strided(args[0], view(args), dtype.dtype), args, 7)}};
     }
     case Meaning::kRebuildQTensor:
       return quantized(id);
@@ -217,7 +238,7 @@ std::vector<NamedTensor> Objects::tensor(NodeId id) {
         fail(ErrorCode::kUnsupported, "is made by a function that wconv does not know");
       }
       const auto& inner = pickle_.items(args[2]);
-      return {{"", strided(inner[0], view(inner), std::nullopt)}};
+      return {{"", resolved(strided(inner[0], view(inner), std::nullopt), inner, 6)}};
     }
     case Meaning::kRebuildFromNumpy: {
       const NodeId source = call_args(id, 1)[0];
