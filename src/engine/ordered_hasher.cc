@@ -1,5 +1,7 @@
 #include "engine/ordered_hasher.h"
 
+#include "wconv/error.h"
+
 namespace wconv::engine {
 
 BufferPool::BufferPool(std::size_t count, std::uint64_t bytes) : shared_(std::make_shared<Shared>()) {
@@ -41,7 +43,9 @@ void OrderedHasher::queue_next() {
 
 void OrderedHasher::add(std::uint64_t begin, std::span<std::byte> bytes, Buffer owner) {
   const std::lock_guard lock(queue_.mutex_);
-  waiting_.emplace(begin, Item{bytes, std::move(owner)});
+  if (begin < next_ || !waiting_.emplace(begin, Item{bytes, std::move(owner)}).second) {
+    fail(ErrorCode::kInternal, "byte {} is hashed twice", begin);
+  }
   if (!busy_) queue_next();
 }
 

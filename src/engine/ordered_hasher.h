@@ -43,7 +43,8 @@ class OrderedHasher;
 class HashQueue {
  public:
   // Hashes ranges that have their turn, two at a time, until there are none or other threads have the rest. A last one
-  // without a partner is hashed where `alone`, else left for a later call.
+  // without a partner is hashed where `alone`, else left for a later call. A caller that leaves it must know that a
+  // buffer is free, or the ranges that wait behind it hold them all.
   void work(bool alone);
 
  private:
@@ -53,7 +54,8 @@ class HashQueue {
 };
 
 // SHA-256 of ranges that any thread may add in any order. A range that comes early is kept (with its buffer) until its
-// turn; whoever closes the gap and calls HashQueue::work hashes all that follows, so no thread waits for another.
+// turn; whoever closes the gap and calls HashQueue::work hashes what follows, so no thread waits for another. A range
+// that was added before is Error(kInternal).
 class OrderedHasher {
  public:
   // Called in file order, one range at a time, before the range is hashed; may change the bytes.

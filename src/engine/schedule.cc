@@ -16,8 +16,9 @@ struct Copy {
 
 std::vector<std::vector<Copy>> copies_of(const Model& model, const Layout& layout) {
   std::unordered_map<const File*, std::size_t> inputs;
-  for (const auto& file : input_files(model)) inputs.emplace(file.get(), inputs.size());
-  std::vector<std::vector<Copy>> copies(inputs.size());
+  const auto files = input_files(model);
+  for (std::size_t i = 0; i < files.size(); ++i) inputs.emplace(files[i].get(), i);
+  std::vector<std::vector<Copy>> copies(files.size());
   for (std::size_t f = 0; f < layout.files.size(); ++f) {
     const auto& pieces = layout.files[f].pieces;
     for (std::size_t p = 0; p < pieces.size(); ++p) {

@@ -10,8 +10,10 @@ namespace wconv::engine {
 namespace {
 
 constexpr std::uint64_t kMiB = 1024 * 1024;
-constexpr std::uint64_t kDefaultBudget = 96 * kMiB;                   // all tile buffers together
-constexpr std::uint64_t kMaxTile = 256 * 1024, kMinTile = 64 * 1024;  // a tile stays in a core's cache
+constexpr std::uint64_t kDefaultBudget = 96 * kMiB;  // all tile buffers together
+constexpr std::uint64_t kMinTile = 64 * 1024, kMaxTile = 4 * kMiB;
+constexpr std::uint64_t kCacheTile = 256 * 1024;     // stays in a core's cache
+constexpr std::uint64_t kTasks = 64 * 1024;          // about as many as are made: larger models have larger tiles
 constexpr std::uint64_t kProgramMemory = 24 * kMiB;  // code, libraries, stacks, metadata of a usual model
 constexpr std::uint64_t kKernelCopyMin = kMiB, kKernelCopyTile = 32 * kMiB;
 constexpr std::uint64_t kOwnTaskMin = 64 * 1024;
@@ -142,7 +144,10 @@ Budget plan_budget(const Layout& layout, const EngineOptions& options) {
   }
   while (budget.threads > 1 && buffers(budget.threads) * kMinTile > bytes) --budget.threads;
   budget.buffers = buffers(budget.threads);
-  budget.tile_bytes = std::clamp(bytes / budget.buffers / kMinTile * kMinTile, kMinTile, kMaxTile);
+  std::uint64_t total = 0;
+  for (const OutputFile& file : layout.files) total += file.size;
+  const std::uint64_t wanted = std::clamp(total / kTasks, kCacheTile, kMaxTile);
+  budget.tile_bytes = std::max(kMinTile, std::min(bytes / budget.buffers, wanted) / kMinTile * kMinTile);
   return budget;
 }
 
