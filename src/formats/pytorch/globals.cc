@@ -85,6 +85,7 @@ constexpr auto kRows = std::to_array<Row>({
     {"builtins.slice", kTuple},
     {"builtins.range", kTuple},
     {"builtins.bytes", kBytes},
+    {"__builtin__.bytes", kBytes},
     {"builtins.bytearray", kBytes},
     {"__builtin__.bytearray", kBytes},
     {"builtins.complex", kComplex},

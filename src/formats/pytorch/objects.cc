@@ -2,6 +2,7 @@
 #include "formats/pytorch/objects.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -12,6 +13,24 @@ namespace wconv::pytorch {
 namespace {
 constexpr std::size_t kMaxListLeaf = 1000;         // longer lists of numbers are not metadata
 constexpr std::uint64_t kMaxTextLeaf = 64 * 1024;  // bytes
+// The one element of a tensor; integers exactly.
+std::optional<MetaValue> scalar_value(const Tensor& scalar) {
+  const DTypeInfo& type = info(scalar.info.dtype);
+  if (!can_decode(type.dtype) || scalar.data->size_bytes() > 8) return std::nullopt;
+  std::array<std::byte, 8> stored{};
+  const std::span<std::byte> bytes(stored.data(), scalar.data->size_bytes());
+  scalar.data->read(0, bytes);
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; i < 8; ++i) bits |= std::to_integer<std::uint64_t>(stored[i]) << (8 * i);
+  const unsigned unused = 64 - 8 * type.block_bytes;
+  if (type.kind == DTypeKind::kBool) return MetaValue::boolean(bits != 0);
+  if (type.kind == DTypeKind::kUnsigned) return MetaValue::u64(bits);
+  if (type.kind == DTypeKind::kSigned) return MetaValue::i64(static_cast<std::int64_t>(bits << unused) >> unused);
+  double value = 0;
+  decode_f64(type.dtype, bytes, std::span(&value, 1));
+  return MetaValue::f64(value);
+}
+
 }  // namespace
 
 GlobalInfo Objects::global_meaning(NodeId global) const {
@@ -279,15 +298,7 @@ std::optional<MetaValue> Objects::leaf(NodeId id) const {
       return std::nullopt;
   }
   const Meaning what = meaning(id).meaning;
-  if (what == Meaning::kNumpyScalar) {
-    const Tensor scalar = numpy_scalar(id);
-    if (!can_decode(scalar.info.dtype)) return std::nullopt;
-    std::vector<std::byte> stored(scalar.data->size_bytes());
-    scalar.data->read(0, stored);
-    double value = 0;
-    decode_f64(scalar.info.dtype, stored, std::span(&value, 1));
-    return MetaValue::f64(value);
-  }
+  if (what == Meaning::kNumpyScalar) return scalar_value(numpy_scalar(id));
   const auto& args = call_args(id, 0);
   const bool wraps = what == Meaning::kSize || what == Meaning::kList || what == Meaning::kTuple ||
                      what == Meaning::kScalar || what == Meaning::kDevice;
