@@ -85,7 +85,11 @@ Schedule plan_schedule(const Model& model, const Layout& layout, bool hash, std:
   const auto copies = copies_of(model, layout);
   std::vector<std::uint64_t> done(files.size(), 0);
   for (std::size_t i = 0; i < files.size(); ++i) {
-    for (const Copy& copy : ascending(copies[i])) schedule.feeds[copy.file][copy.piece] = i;
+    const auto run = ascending(copies[i]);
+    std::uint64_t fed = 0;
+    for (const Copy& copy : run) fed += copy.end - copy.begin;
+    if (fed < files[i]->size() / 2) continue;  // scans of nearly all of it are better spread over the run
+    for (const Copy& copy : run) schedule.feeds[copy.file][copy.piece] = i;
   }
   std::vector<Task> tasks, scans;
   for (const Task& task : outputs) {
