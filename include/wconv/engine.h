@@ -16,7 +16,7 @@ namespace wconv {
 
 struct EngineOptions {
   unsigned threads = 0;          // 0: as many as this process may use
-  std::uint64_t max_memory = 0;  // bytes for tiles; 0: no limit but the default tile size
+  std::uint64_t max_memory = 0;  // bytes for the whole program; 0: at most 96 MiB of tiles
   bool force = false;            // replace an output that exists
   bool hash = true;              // SHA-256 of every input, output and tensor
   std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)> progress;  // from one thread at a time
