@@ -54,12 +54,6 @@ std::vector<Copy> ascending(const std::vector<Copy>& copies) {
   return run;
 }
 
-void scan(std::size_t input, std::uint64_t begin, std::uint64_t end, std::uint64_t tile, std::vector<Task>& tasks) {
-  for (; begin < end; begin += std::min(tile, end - begin)) {
-    tasks.push_back({TaskKind::kScan, input, begin, std::min(end, begin + tile), 0, false});
-  }
-}
-
 // Both lists in one, so that inputs are scanned about where they are copied; each keeps its order.
 std::vector<Task> interleave(const std::vector<Task>& outputs, const std::vector<Task>& scans) {
   std::vector<Task> tasks;
@@ -97,13 +91,13 @@ Schedule plan_schedule(const Model& model, const Layout& layout, bool hash, std:
     const std::size_t input = task.piece < pieces.size() ? schedule.feeds[task.file][task.piece] : kNoInput;
     if (input != kNoInput && pieces[task.piece].offset == task.begin) {
       const FileRange range = *input_range(model, pieces[task.piece]);
-      scan(input, done[input], range.offset, tile_bytes, tasks);
+      add_scans(input, done[input], range.offset, tile_bytes, tasks);
       done[input] = range.offset + range.size;
     }
     tasks.push_back(task);
   }
   for (std::size_t i = 0; i < files.size(); ++i)
-    scan(i, done[i], files[i]->size(), tile_bytes, done[i] ? tasks : scans);
+    add_scans(i, done[i], files[i]->size(), tile_bytes, done[i] ? tasks : scans);
   schedule.tasks = interleave(tasks, scans);
   return schedule;
 }

@@ -166,6 +166,13 @@ std::vector<std::shared_ptr<const File>> input_files(const Model& model) {
   return files;
 }
 
+void add_scans(std::size_t input, std::uint64_t begin, std::uint64_t end, std::uint64_t tile_bytes,
+               std::vector<Task>& tasks) {
+  for (; begin < end; begin += std::min(tile_bytes, end - begin)) {
+    tasks.push_back({TaskKind::kScan, input, begin, begin + std::min(tile_bytes, end - begin), 0, false});
+  }
+}
+
 std::vector<Task> record_scans(const Model& model, std::uint64_t tile_bytes) {
   std::vector<Task> tasks;
   const auto files = input_files(model);
@@ -175,11 +182,7 @@ std::vector<Task> record_scans(const Model& model, std::uint64_t tile_bytes) {
       if (check.range.file == files[f]) ranges.emplace_back(check.range.offset, check.range.offset + check.range.size);
     }
     std::sort(ranges.begin(), ranges.end());
-    for (auto [begin, end] : ranges) {
-      for (; begin < end; begin += tile_bytes) {
-        tasks.push_back({TaskKind::kScan, f, begin, std::min(end, begin + tile_bytes), 0, false});
-      }
-    }
+    for (const auto& [begin, end] : ranges) add_scans(f, begin, end, tile_bytes, tasks);
   }
   return tasks;
 }

@@ -35,6 +35,10 @@ Budget plan_budget(const Layout& layout, const EngineOptions& options);
 // Ascending in each output file. Tensor slices begin and end at whole blocks of the tensor's dtype.
 std::vector<Task> output_tasks(const Model& model, const Layout& layout, bool hash, std::uint64_t tile_bytes);
 
+// Appends scans of input bytes [begin, end).
+void add_scans(std::size_t input, std::uint64_t begin, std::uint64_t end, std::uint64_t tile_bytes,
+               std::vector<Task>& tasks);
+
 // Ascending in each input: the records that carry a CRC-32.
 std::vector<Task> record_scans(const Model& model, std::uint64_t tile_bytes);
 

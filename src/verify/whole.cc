@@ -59,7 +59,8 @@ nlohmann::json read_config(const Model& model) {
     if (side.name != "config.json") continue;
     try {
       return json_in<nlohmann::json>(*side.file, {"architectures", "tie_word_embeddings"});
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kCorrupt) throw;
       return nullptr;
     }
   }

@@ -10,7 +10,8 @@ std::string config_with_dtype(const File& config, DType dtype) {
   nlohmann::ordered_json json;
   try {
     json = json_in<nlohmann::ordered_json>(config);
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kCorrupt) throw;
     return {};  // copied as it is; opening the folder has warned of it
   }
   const std::string name(info(dtype).torch);
