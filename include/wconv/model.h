@@ -100,6 +100,12 @@ struct RecordCheck {
   std::string record;  // its name, for the message
 };
 
+// A tensor that a file holds in a way that cannot be read: sparse, meta, sharded.
+struct RefusedTensor {
+  std::string name;
+  std::string reason;  // "is a sparse tensor"
+};
+
 struct Model {
   std::string format;        // reader's name: "safetensors"
   std::string path;          // as the user gave it
@@ -111,9 +117,12 @@ struct Model {
   std::vector<SideFile> side_files;
   std::vector<RecordCheck> checks;
   std::vector<std::string> left_out;  // tensors of the file outside the part of it that was taken (ReadOptions::key)
+  std::vector<RefusedTensor> refused;
 };
 
 // Index of the tensor with that name, or -1.
 std::ptrdiff_t find_tensor(const Model& model, std::string_view name);
+// Throws Error(kUnsupported) for the first of model.refused; `advice` ends the message.
+void check_none_refused(const Model& model, std::string_view advice = {});
 
 }  // namespace wconv

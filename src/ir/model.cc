@@ -1,7 +1,11 @@
 #include "wconv/model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+
+#include "wconv/error.h"
 
 namespace wconv {
 namespace {
@@ -70,6 +74,17 @@ std::ptrdiff_t find_tensor(const Model& model, std::string_view name) {
   const auto found = std::find_if(model.tensors.begin(), model.tensors.end(),
                                   [&](const Tensor& tensor) { return tensor.info.name == name; });
   return found == model.tensors.end() ? -1 : found - model.tensors.begin();
+}
+
+void check_none_refused(const Model& model, std::string_view advice) {
+  if (model.refused.empty()) return;
+  const RefusedTensor& first = model.refused.front();
+  const std::size_t others = model.refused.size() - 1;
+  throw Error(
+      ErrorCode::kUnsupported,
+      fmt::format("{}{}{}", first.reason, others == 0 ? "" : fmt::format(" ({} more cannot be read)", others), advice))
+      .in_file(model.path)
+      .in_tensor(first.name);
 }
 
 }  // namespace wconv

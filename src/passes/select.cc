@@ -33,6 +33,11 @@ bool match_one(std::string_view pattern, std::size_t p, char c, std::size_t& nex
   return found != negated;
 }
 
+// Names with brackets match themselves.
+bool matches_name(std::string_view pattern, std::string_view name) {
+  return name == pattern || glob_match(pattern, name);
+}
+
 }  // namespace
 
 // Remembers the last '*' only: a later one makes the choices of an earlier one final. Linear in most cases, and at
@@ -61,12 +66,10 @@ namespace passes {
 
 std::vector<bool> matching(const Model& model, std::string_view pattern) {
   std::vector<bool> matches(model.tensors.size());
-  bool any = false;
-  for (std::size_t i = 0; i < matches.size(); ++i) {
-    const std::string& name = model.tensors[i].info.name;
-    matches[i] = name == pattern || glob_match(pattern, name);  // names with brackets match themselves
-    any = any || matches[i];
-  }
+  for (std::size_t i = 0; i < matches.size(); ++i) matches[i] = matches_name(pattern, model.tensors[i].info.name);
+  const bool any = std::find(matches.begin(), matches.end(), true) != matches.end() ||
+                   std::any_of(model.refused.begin(), model.refused.end(),
+                               [&](const RefusedTensor& tensor) { return matches_name(pattern, tensor.name); });
   if (any) return matches;
   std::vector<std::string_view> names;
   for (const Tensor& tensor : model.tensors) names.push_back(tensor.info.name);
@@ -74,6 +77,23 @@ std::vector<bool> matching(const Model& model, std::string_view pattern) {
 }
 
 }  // namespace passes
+
+namespace {
+
+// Tensors that cannot be read are named by the same patterns; one that would be kept ends the conversion.
+void drop_refused(Model& model, const std::vector<std::string>& include, const std::vector<std::string>& exclude) {
+  const auto any = [](const std::vector<std::string>& patterns, const std::string& name) {
+    return std::any_of(patterns.begin(), patterns.end(),
+                       [&](const std::string& pattern) { return matches_name(pattern, name); });
+  };
+  std::erase_if(model.refused, [&](const RefusedTensor& tensor) {
+    return any(exclude, tensor.name) || (!include.empty() && !any(include, tensor.name));
+  });
+  if (!model.refused.empty())
+    check_none_refused(model, fmt::format("; --exclude '{}' leaves it out", printable(model.refused.front().name)));
+}
+
+}  // namespace
 
 Model select_tensors(Model model, const std::vector<std::string>& include, const std::vector<std::string>& exclude) {
   std::vector<bool> keep(model.tensors.size(), include.empty());
@@ -94,6 +114,7 @@ Model select_tensors(Model model, const std::vector<std::string>& include, const
     ++kept;
   }
   model.tensors.resize(kept);
+  drop_refused(model, include, exclude);
   return model;
 }
 

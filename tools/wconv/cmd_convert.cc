@@ -155,6 +155,7 @@ std::vector<std::string> skipped_names(const Model& source, const Model& model) 
   for (const Tensor& tensor : model.tensors)
     kept.push_back(tensor.source_name.empty() ? tensor.info.name : tensor.source_name);
   std::sort(kept.begin(), kept.end());
+  for (const RefusedTensor& tensor : source.refused) skipped.push_back(tensor.name);
   for (const Tensor& tensor : source.tensors) {
     if (!std::binary_search(kept.begin(), kept.end(), tensor.info.name)) skipped.push_back(tensor.info.name);
   }

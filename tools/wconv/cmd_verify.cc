@@ -25,6 +25,7 @@ Model open_for(const std::string& path, const std::string& key, bool whole_tree)
   options.whole_tree = whole_tree && key.empty();
   Model model = open_model(path, options);
   report_findings(model);
+  if (!whole_tree) check_none_refused(model);
   return model;
 }
 

@@ -46,21 +46,29 @@ std::vector<std::byte> latin1_bytes(const std::string& text) {
 
 }  // namespace
 
-std::pair<DType, bool> Objects::numpy_dtype(NodeId id) const {
-  if (meaning(id).meaning != Meaning::kNumpyDtype) fail(ErrorCode::kUnsupported, "its numpy dtype is not a plain one");
-  const NodeId name = call_args(id, 1)[0];
-  std::string code = pickle_.kind(name) == NodeKind::kText ? pickle_.text(name) : "";
-  bool big = code.starts_with('>');
-  if (big || code.starts_with('<') || code.starts_with('|')) code.erase(0, 1);
+Objects::NumpyCode Objects::numpy_code(NodeId id) const {
+  NumpyCode code;
+  if (meaning(id).meaning != Meaning::kNumpyDtype) return code;
+  const auto& args = call_args(id, 0);
+  if (args.empty() || pickle_.kind(args[0]) != NodeKind::kText) return code;
+  code.text = pickle_.text(args[0]);
+  code.big_endian = code.text.starts_with('>');
+  if (code.big_endian || code.text.starts_with('<') || code.text.starts_with('|')) code.text.erase(0, 1);
   const NodeId state = pickle_.object(id).state;
   if (state != kNoNode && pickle_.kind(state) == NodeKind::kTuple && pickle_.items(state).size() > 1) {
     const NodeId order = pickle_.items(state)[1];
-    big = big || (pickle_.kind(order) == NodeKind::kText && pickle_.text(order) == ">");
+    code.big_endian = code.big_endian || (pickle_.kind(order) == NodeKind::kText && pickle_.text(order) == ">");
   }
+  return code;
+}
+
+std::pair<DType, bool> Objects::numpy_dtype(NodeId id) const {
+  const NumpyCode code = numpy_code(id);
+  if (code.text.empty()) fail(ErrorCode::kUnsupported, "its numpy dtype is not a plain one");
   for (const NumpyType& type : kNumpyTypes) {
-    if (type.code == code) return {type.dtype, big};
+    if (type.code == code.text) return {type.dtype, code.big_endian};
   }
-  fail(ErrorCode::kUnsupported, "its numpy dtype '{}' is not supported", code);
+  fail(ErrorCode::kUnsupported, "its numpy dtype '{}' is not supported", code.text);
 }
 
 std::shared_ptr<const TensorData> Objects::bytes(NodeId id) const {
@@ -128,7 +136,8 @@ Tensor Objects::numpy_scalar(NodeId id) const {
   tensor.data = bytes(args[1]);
   if (tensor.data->size_bytes() != info(dtype).block_bytes)
     fail(ErrorCode::kCorrupt, "a numpy scalar has the wrong size");
-  if (big) tensor.data = swapped_tensor(tensor.data, info(dtype).block_bytes);
+  const std::uint32_t element = info(dtype).block_bytes;
+  if (big) tensor.data = swapped_tensor(tensor.data, info(dtype).kind == DTypeKind::kComplex ? element / 2 : element);
   return tensor;
 }
 

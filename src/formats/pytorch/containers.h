@@ -24,10 +24,20 @@ class RangeStorages : public StorageSource {
   // Throws Error(kCorrupt) when the key is taken.
   void add(const std::string& key, std::uint64_t offset, std::uint64_t bytes);
   std::shared_ptr<const TensorData> storage(const StorageRequest& request) override;
+  const std::shared_ptr<const File>& file() const { return file_; }
 
  private:
   std::shared_ptr<const File> file_;
   std::unordered_map<std::string, std::shared_ptr<const TensorData>> storages_;
 };
+
+// The parts of a stream of pickles and raw storages.
+struct Stream {
+  Pickle pickle;
+  RangeStorages storages;
+  std::uint64_t end = 0;  // of the last storage
+};
+// One that lies in [begin, end) of a file: what torch puts into a plain pickle of a tensor.
+Stream read_stream_range(const std::shared_ptr<const File>& file, std::uint64_t begin, std::uint64_t end);
 
 }  // namespace wconv::pytorch

@@ -34,7 +34,7 @@ constexpr auto kRows = std::to_array<Row>({
     {"torch._utils._rebuild_wrapper_subclass", kRefusedTensor, "a wrapper subclass of a tensor"},
     {"torch._utils._rebuild_xla_tensor", kRefusedTensor, "an XLA tensor"},
     {"torch._utils._rebuild_mlc_tensor", kRefusedTensor, "an MLC tensor"},
-    {"torch.storage._load_from_bytes", kRefusedTensor, "a torch file nested inside the pickle"},
+    {"torch.storage._load_from_bytes", kLoadFromBytes},
     {"torch.distributed.tensor.DTensor", kRefusedTensor, "a sharded tensor (DTensor); gather it before saving"},
     {"torch.distributed._tensor.DTensor", kRefusedTensor, "a sharded tensor (DTensor); gather it before saving"},
     {"torch.distributed._tensor.api.DTensor", kRefusedTensor, "a sharded tensor (DTensor); gather it before saving"},

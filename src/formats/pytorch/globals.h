@@ -21,8 +21,9 @@ enum class Meaning {
   kRefusedTensor,     // sparse, meta, nested, distributed: there is no dense data to take
   kStorage,           // a storage class; its dtype is in the table
   kUntypedStorage,
-  kDtype,   // torch.float32
-  kScheme,  // torch.per_tensor_affine and its kin
+  kLoadFromBytes,  // (a storage saved by torch, as bytes): storages in a pickle that torch.save did not write
+  kDtype,          // torch.float32
+  kScheme,         // torch.per_tensor_affine and its kin
   // torch and Python: data
   kSize,
   kDevice,

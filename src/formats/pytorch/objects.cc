@@ -1,37 +1,12 @@
-// Containers, attributes and leaves. Tensors are in tensors.cc, numpy's arrays in arrays.cc.
+// Containers and attributes. Tensors are in tensors.cc, numpy's arrays in arrays.cc, leaves in leaves.cc.
 #include "formats/pytorch/objects.h"
 
 #include <algorithm>
-#include <array>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "wconv/error.h"
-#include "wconv/numeric.h"
 
 namespace wconv::pytorch {
-namespace {
-constexpr std::size_t kMaxListLeaf = 1000;         // longer lists of numbers are not metadata
-constexpr std::uint64_t kMaxTextLeaf = 64 * 1024;  // bytes
-// The one element of a tensor; integers exactly.
-std::optional<MetaValue> scalar_value(const Tensor& scalar) {
-  const DTypeInfo& type = info(scalar.info.dtype);
-  if (!can_decode(type.dtype) || scalar.data->size_bytes() > 8) return std::nullopt;
-  std::array<std::byte, 8> stored{};
-  const std::span<std::byte> bytes(stored.data(), scalar.data->size_bytes());
-  scalar.data->read(0, bytes);
-  std::uint64_t bits = 0;
-  for (std::size_t i = 0; i < 8; ++i) bits |= std::to_integer<std::uint64_t>(stored[i]) << (8 * i);
-  const unsigned unused = 64 - 8 * type.block_bytes;
-  if (type.kind == DTypeKind::kBool) return MetaValue::boolean(bits != 0);
-  if (type.kind == DTypeKind::kUnsigned) return MetaValue::u64(bits);
-  if (type.kind == DTypeKind::kSigned) return MetaValue::i64(static_cast<std::int64_t>(bits << unused) >> unused);
-  double value = 0;
-  decode_f64(type.dtype, bytes, std::span(&value, 1));
-  return MetaValue::f64(value);
-}
-
-}  // namespace
 
 GlobalInfo Objects::global_meaning(NodeId global) const {
   if (pickle_.kind(global) != NodeKind::kGlobal) return {};
@@ -244,67 +219,6 @@ std::vector<std::pair<std::string, NodeId>> Objects::children(NodeId id) const {
     out.emplace_back("state", object.state);
   }
   return out;
-}
-
-// JSON text of a number, boolean or text; nothing for the rest.
-std::optional<std::string> Objects::scalar_json(NodeId id) const {
-  switch (pickle_.kind(id)) {
-    case NodeKind::kBool:
-      return pickle_.integer(id) ? "true" : "false";
-    case NodeKind::kInt:
-      return fmt::format("{}", pickle_.integer(id));
-    case NodeKind::kLong:
-      return pickle_.text(id);
-    case NodeKind::kFloat:
-      return metadata_json(MetaValue::f64(pickle_.real(id)));
-    case NodeKind::kText:
-      if (pickle_.blob(id).size > kMaxTextLeaf) return std::nullopt;
-      return metadata_json(MetaValue::string(pickle_.text(id)));
-    default:
-      return std::nullopt;
-  }
-}
-
-std::optional<MetaValue> Objects::leaf(NodeId id) const {
-  switch (pickle_.kind(id)) {
-    case NodeKind::kBool:
-      return MetaValue::boolean(pickle_.integer(id) != 0);
-    case NodeKind::kInt:
-      return MetaValue::i64(pickle_.integer(id));
-    case NodeKind::kFloat:
-      return MetaValue::f64(pickle_.real(id));
-    case NodeKind::kLong:
-      return MetaValue::string(pickle_.text(id));
-    case NodeKind::kText:
-      if (pickle_.blob(id).size > kMaxTextLeaf) return std::nullopt;
-      return MetaValue::string(pickle_.text(id));
-    case NodeKind::kGlobal:
-      return MetaValue::string(pickle_.global_name(id));
-    case NodeKind::kList:
-    case NodeKind::kTuple: {
-      const auto& items = pickle_.items(id);
-      if (items.empty() || items.size() > kMaxListLeaf) return std::nullopt;
-      std::string text;
-      for (const NodeId item : items) {
-        const auto json = scalar_json(item);
-        if (!json) return std::nullopt;
-        text += (text.empty() ? "[" : ", ") + *json;
-      }
-      return MetaValue::string(text + "]");
-    }
-    case NodeKind::kObject:
-      break;
-    default:
-      return std::nullopt;
-  }
-  const Meaning what = meaning(id).meaning;
-  if (what == Meaning::kNumpyScalar) return scalar_value(numpy_scalar(id));
-  const auto& args = call_args(id, 0);
-  const bool wraps = what == Meaning::kSize || what == Meaning::kList || what == Meaning::kTuple ||
-                     what == Meaning::kScalar || what == Meaning::kDevice;
-  return wraps && !args.empty() && pickle_.object(id).list.empty() && pickle_.kind(args[0]) != NodeKind::kObject
-             ? leaf(args[0])
-             : std::nullopt;
 }
 
 }  // namespace wconv::pytorch

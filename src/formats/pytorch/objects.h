@@ -19,7 +19,6 @@ namespace wconv::pytorch {
 struct StorageRequest {
   std::string key;
   std::uint64_t bytes = 0;  // what the pickle claims
-  DType dtype = DType::kU8;
 };
 class StorageSource {
  public:
@@ -58,8 +57,11 @@ class Objects {
   bool is_container(NodeId id) const;
   bool is_module(NodeId id) const;  // an nn.Module or TorchScript object: its children are named by state_dict
 
-  // A leaf as metadata: numbers, text, booleans; lists of those as arrays of JSON text. Nothing for None and objects.
+  // A leaf as metadata: numbers, text, booleans, None; lists of those as arrays of JSON text; small bytes and complex
+  // numbers as Python prints them. Nothing for the rest.
   std::optional<MetaValue> leaf(NodeId id) const;
+  // What a node is that is neither tensor nor container nor leaf: "a numpy array of dtype 'O8'".
+  std::string description(NodeId id) const;
 
  private:
   struct View {
@@ -74,12 +76,27 @@ class Objects {
   std::int64_t integer_or_bool(NodeId id) const;
   std::vector<std::int64_t> integers(NodeId id, std::string_view what) const;
   View view(const std::vector<NodeId>& args) const;
+  // A storage of a tensor; view_offset is in elements.
+  struct Storage {
+    StorageRequest request;
+    std::optional<DType> dtype;  // nothing: untyped
+    std::uint64_t view_offset = 0;
+    std::shared_ptr<const TensorData> data;
+  };
+  Storage storage(NodeId id);
+  Storage named_storage(NodeId id) const;
+  Storage storage_in_bytes(NodeId id) const;
   Tensor strided(NodeId storage, View view, std::optional<DType> dtype);
   Tensor resolved(Tensor tensor, const std::vector<NodeId>& args, std::size_t at) const;
   std::shared_ptr<const TensorData> storage_data(const StorageRequest& request);
   std::vector<NamedTensor> quantized(NodeId id);
   Tensor array(NodeId id);
   Tensor numpy_scalar(NodeId id) const;
+  struct NumpyCode {
+    std::string text;  // "f4"; empty for what is no plain dtype
+    bool big_endian = false;
+  };
+  NumpyCode numpy_code(NodeId id) const;
   std::pair<DType, bool> numpy_dtype(NodeId id) const;  // and whether it is big-endian
   std::shared_ptr<const TensorData> bytes(NodeId id) const;
   std::optional<std::vector<std::pair<std::string, NodeId>>> module_children(NodeId id) const;
@@ -90,12 +107,16 @@ class Objects {
   const std::vector<NodeId>* state_pairs(NodeId id) const;
   NodeId find_key(const std::vector<NodeId>& pairs, std::string_view key) const;
   std::optional<std::string> scalar_json(NodeId id) const;
+  std::optional<MetaValue> object_leaf(NodeId id) const;
+  std::optional<MetaValue> bytes_leaf(NodeId id) const;
+  std::optional<MetaValue> numpy_leaf(NodeId id) const;
 
   const Pickle& pickle_;
   StorageSource& storages_;
   using ViewKey = std::tuple<std::string, DType, std::uint64_t, std::vector<std::uint64_t>, std::vector<std::int64_t>>;
   std::map<ViewKey, std::shared_ptr<const TensorData>> views_;  // equal views are one TensorData: tied
   std::unordered_map<std::string, std::shared_ptr<const TensorData>> storage_cache_;
+  std::unordered_map<NodeId, Storage> nested_;               // by the node of the call
   mutable std::unordered_map<NodeId, GlobalInfo> meanings_;  // by the callable's node
 };
 

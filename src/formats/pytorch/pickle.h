@@ -22,7 +22,7 @@ enum class NodeKind : std::uint8_t {
   kBool,
   kInt,
   kLong,
-  kFloat,  // kLong: an integer beyond 64 bits; its decimal or hexadecimal text
+  kFloat,  // kLong: an integer beyond 64 bits; its decimal text, hexadecimal from 1 KiB on
   kText,
   kBytes,
   kList,

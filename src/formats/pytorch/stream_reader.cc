@@ -10,13 +10,11 @@
 namespace wconv::pytorch {
 namespace {
 
-constexpr std::string_view kMagic = "0x1950a86a20f9469cfc6c", kMagicDecimal = "119547037146038801333356";
+constexpr std::string_view kMagic = "119547037146038801333356";  // 0x1950a86a20f9469cfc6c
 constexpr std::int64_t kProtocol = 1001;
 
 bool is_magic(const Pickle& pickle) {
-  if (pickle.kind(pickle.root) != NodeKind::kLong) return false;
-  const std::string text = pickle.text(pickle.root);
-  return text == kMagic || text == kMagicDecimal;
+  return pickle.kind(pickle.root) == NodeKind::kLong && pickle.text(pickle.root) == kMagic;
 }
 
 // Bytes of one element of each storage that the pickle names, by key.
@@ -52,30 +50,40 @@ std::vector<std::string> storage_keys(const Pickle& pickle) {
 }
 
 // Returns where the last storage ends.
-std::uint64_t read_storages(const std::shared_ptr<const File>& file, std::uint64_t begin,
-                            const std::vector<std::string>& keys, const std::map<std::string, std::uint64_t>& sizes,
-                            RangeStorages& storages) {
+std::uint64_t read_storages(std::uint64_t begin, std::uint64_t end, const std::vector<std::string>& keys,
+                            const std::map<std::string, std::uint64_t>& sizes, RangeStorages& storages) {
   std::uint64_t at = begin;
   for (const std::string& key : keys) {
     const auto size = sizes.find(key);
     if (size == sizes.end())
       fail_at(at, ErrorCode::kCorrupt, "storage '{}' is in the file, but the pickle doesn't use it", printable(key));
-    if (file->size() - at < 8)
+    if (end - at < 8)
       fail_at(at, ErrorCode::kCorrupt, "the file ends before storage '{}'; it was cut short", printable(key));
-    ByteReader reader(file, at, at + 8);
+    ByteReader reader(storages.file(), at, at + 8);
     const std::int64_t count = reader.i64("storage length");
     at += 8;
     std::uint64_t bytes = 0;
-    if (count < 0 || !checked_mul(static_cast<std::uint64_t>(count), size->second, bytes) ||
-        bytes > file->size() - at) {
+    if (count < 0 || !checked_mul(static_cast<std::uint64_t>(count), size->second, bytes) || bytes > end - at) {
       fail_at(at - 8, ErrorCode::kCorrupt,
               "storage '{}' has {} elements of {} bytes, but {} bytes are left; the file was cut short", printable(key),
-              count, size->second, file->size() - at);
+              count, size->second, end - at);
     }
     storages.add(key, at, bytes);
     at += bytes;
   }
   return at;
+}
+
+Stream read_after_magic(const std::shared_ptr<const File>& file, const Pickle& magic, std::uint64_t end) {
+  const Pickle protocol = read_pickle(file, magic.end_offset, end);
+  if (protocol.kind(protocol.root) != NodeKind::kInt || protocol.integer(protocol.root) != kProtocol) {
+    fail_at(magic.end_offset, ErrorCode::kUnsupported, "the protocol of this torch file is not {}", kProtocol);
+  }
+  const Pickle system = read_pickle(file, protocol.end_offset, end);
+  Stream stream{read_pickle(file, system.end_offset, end), RangeStorages(file)};
+  const Pickle keys = read_pickle(file, stream.pickle.end_offset, end);
+  stream.end = read_storages(keys.end_offset, end, storage_keys(keys), element_sizes(stream.pickle), stream.storages);
+  return stream;
 }
 
 Model read_bare(const std::shared_ptr<const File>& file, const Pickle& pickle, const ReadOptions& options) {
@@ -109,24 +117,23 @@ std::shared_ptr<const TensorData> RangeStorages::storage(const StorageRequest& r
   return found->second;
 }
 
+Stream read_stream_range(const std::shared_ptr<const File>& file, std::uint64_t begin, std::uint64_t end) {
+  const Pickle magic = read_pickle(file, begin, end);
+  if (!is_magic(magic)) fail_at(begin, ErrorCode::kUnsupported, "holds bytes that are no torch file");
+  return read_after_magic(file, magic, end);
+}
+
 Model read_stream(std::shared_ptr<const File> file, const ReadOptions& options) {
   const Pickle magic = read_pickle(file, 0, file->size());
   if (!is_magic(magic)) return read_bare(file, magic, options);
-  const Pickle protocol = read_pickle(file, magic.end_offset, file->size());
-  if (protocol.kind(protocol.root) != NodeKind::kInt || protocol.integer(protocol.root) != kProtocol) {
-    fail_at(magic.end_offset, ErrorCode::kUnsupported, "the protocol of this torch file is not {}", kProtocol);
-  }
-  const Pickle system = read_pickle(file, protocol.end_offset, file->size());
-  const Pickle pickle = read_pickle(file, system.end_offset, file->size());
-  const Pickle keys = read_pickle(file, pickle.end_offset, file->size());
-  RangeStorages storages(file);
-  const std::uint64_t end = read_storages(file, keys.end_offset, storage_keys(keys), element_sizes(pickle), storages);
-  Objects objects(pickle, storages);
+  Stream stream = read_after_magic(file, magic, file->size());
+  Objects objects(stream.pickle, stream.storages);
   Model model;
   read_tree(objects, options, model);
-  if (end != file->size()) {
-    model.findings.push_back({Severity::kWarning, "trailing-bytes",
-                              fmt::format("{} bytes follow the last storage; they were not read", file->size() - end)});
+  if (stream.end != file->size()) {
+    model.findings.push_back(
+        {Severity::kWarning, "trailing-bytes",
+         fmt::format("{} bytes follow the last storage; they were not read", file->size() - stream.end)});
   }
   return model;
 }

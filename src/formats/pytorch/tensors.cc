@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "formats/pytorch/objects.h"
+#include "formats/pytorch/containers.h"
 #include "wconv/byte_reader.h"
 #include "wconv/error.h"
 
@@ -80,9 +80,8 @@ std::shared_ptr<const TensorData> Objects::storage_data(const StorageRequest& re
   return data;
 }
 
-// `dtype`: of the tensor, where its storage has none.
-Tensor Objects::strided(NodeId storage, View view, std::optional<DType> dtype) {
-  if (pickle_.kind(storage) != NodeKind::kPersistent) fail(ErrorCode::kCorrupt, "its storage is no persistent id");
+// A persistent id: ('storage', type, key, location, size[, (view key, offset, view size)]).
+Objects::Storage Objects::named_storage(NodeId storage) const {
   const NodeId id = pickle_.items(storage)[0];
   if (pickle_.kind(id) != NodeKind::kTuple || pickle_.items(id).size() < 5) {
     fail(ErrorCode::kCorrupt, "its storage id is no tuple ('storage', type, key, location, size)");
@@ -95,39 +94,76 @@ Tensor Objects::strided(NodeId storage, View view, std::optional<DType> dtype) {
   if (type.meaning == Meaning::kStorage && !type.dtype) {
     fail(ErrorCode::kUnsupported, "its storage type {} is not supported", pickle_.global_name(parts[1]));
   }
-  const DType element = dtype ? *dtype : type.dtype.value_or(DType::kU8);
   if (pickle_.kind(parts[3]) == NodeKind::kText && pickle_.text(parts[3]) == "meta") {
     fail(ErrorCode::kUnsupported, "is a meta tensor, which has no data");
   }
-  const std::uint64_t element_bytes = info(element).block_bytes;
-  const std::uint64_t unit = type.meaning == Meaning::kUntypedStorage ? 1 : info(*type.dtype).block_bytes;
+  Storage out;
+  out.dtype = type.dtype;
+  const std::uint64_t unit = type.dtype ? info(*type.dtype).block_bytes : 1;
   const std::int64_t count = integer(parts[4], "storage size");
-  StorageRequest request;
-  request.key = pickle_.kind(parts[2]) == NodeKind::kText ? pickle_.text(parts[2]) : key_text(parts[2]);
-  request.dtype = element;
-  if (count < 0 || !checked_mul(static_cast<std::uint64_t>(count), unit, request.bytes)) {
+  out.request.key = pickle_.kind(parts[2]) == NodeKind::kText ? pickle_.text(parts[2]) : key_text(parts[2]);
+  if (count < 0 || !checked_mul(static_cast<std::uint64_t>(count), unit, out.request.bytes)) {
     fail(ErrorCode::kCorrupt, "its storage claims {} elements", count);
   }
   if (parts.size() > 5 && pickle_.kind(parts[5]) == NodeKind::kTuple && pickle_.items(parts[5]).size() == 3) {
     const std::int64_t shift = integer(pickle_.items(parts[5])[1], "storage view offset");
-    if (shift < 0 || !checked_add(view.offset, static_cast<std::uint64_t>(shift), view.offset)) {
-      fail(ErrorCode::kCorrupt, "its storage view begins at {}", shift);
-    }
+    if (shift < 0) fail(ErrorCode::kCorrupt, "its storage view begins at {}", shift);
+    out.view_offset = static_cast<std::uint64_t>(shift);
   }
+  return out;
+}
+
+// A storage that torch.save wrote into bytes of the pickle.
+Objects::Storage Objects::storage_in_bytes(NodeId id) const {
+  const auto data = bytes(call_args(id, 1)[0]);
+  std::shared_ptr<const File> file = pickle_.file();
+  std::uint64_t begin = 0, size = data->size_bytes();
+  if (const auto range = data->file_range()) {
+    begin = range->offset;
+  } else {
+    std::vector<std::byte> held(size);
+    data->read(0, held);
+    file = File::from_bytes(file->path(), held);
+  }
+  Stream stream = read_stream_range(file, begin, begin + size);
+  Objects objects(stream.pickle, stream.storages);
+  if (stream.pickle.kind(stream.pickle.root) != NodeKind::kPersistent)
+    fail(ErrorCode::kUnsupported, "holds a torch file that is no storage");
+  Storage out = objects.named_storage(stream.pickle.root);
+  out.data = stream.storages.storage(out.request);
+  out.request.key = fmt::format("bytes {}", id);
+  return out;
+}
+
+Objects::Storage Objects::storage(NodeId id) {
+  if (meaning(id).meaning == Meaning::kLoadFromBytes) {
+    const auto known = nested_.find(id);
+    return known != nested_.end() ? known->second : nested_.emplace(id, storage_in_bytes(id)).first->second;
+  }
+  if (pickle_.kind(id) != NodeKind::kPersistent) fail(ErrorCode::kCorrupt, "its storage is no persistent id");
+  Storage out = named_storage(id);
+  out.data = storage_data(out.request);
+  return out;
+}
+
+// `dtype`: of the tensor, where its storage has none.
+Tensor Objects::strided(NodeId storage_id, View view, std::optional<DType> dtype) {
+  const Storage held = storage(storage_id);
+  const DType element = dtype ? *dtype : held.dtype.value_or(DType::kU8);
+  const std::uint32_t element_bytes = info(element).block_bytes;
+  if (!checked_add(view.offset, held.view_offset, view.offset))
+    fail(ErrorCode::kCorrupt, "its storage view begins at {}", held.view_offset);
   Tensor tensor;
   tensor.info = {"", element, view.shape};
   tensor.source_dtype = element;
-  auto& data = views_[ViewKey(request.key, element, view.offset, view.shape, view.strides)];
-  const auto storage_bytes = storage_data(request);
+  auto& data = views_[ViewKey(held.request.key, element, view.offset, view.shape, view.strides)];
   if (!data) {
-    data =
-        strided_tensor(storage_bytes, static_cast<std::uint32_t>(element_bytes), view.offset, view.shape, view.strides);
+    data = strided_tensor(held.data, element_bytes, view.offset, view.shape, view.strides);
     const bool complex = info(element).kind == DTypeKind::kComplex;
-    if (storages_.big_endian())
-      data = swapped_tensor(data, static_cast<std::uint32_t>(complex ? element_bytes / 2 : element_bytes));
+    if (storages_.big_endian()) data = swapped_tensor(data, complex ? element_bytes / 2 : element_bytes);
   }
   tensor.data = data;
-  if (const auto range = storage_bytes->file_range()) {
+  if (const auto range = held.data->file_range()) {
     tensor.source_file = range->file;
     tensor.source_offset = range->offset + view.offset * element_bytes;
   }

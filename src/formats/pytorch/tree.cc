@@ -35,6 +35,11 @@ class Walk {
           {Severity::kWarning, "metadata-left-out",
            fmt::format("{} values besides the tensors are too many or too long to keep as metadata", dropped_leaves_)});
     }
+    if (unkept_count_ > 0) {
+      const std::string more = unkept_count_ > kMaxNamed ? fmt::format(" and {} more", unkept_count_ - kMaxNamed) : "";
+      model_.findings.push_back(
+          {Severity::kWarning, "value-left-out", fmt::format("not kept as metadata: {}{}", unkept_, more)});
+    }
   }
 
  private:
@@ -46,15 +51,21 @@ class Walk {
       fail(ErrorCode::kCorrupt, "the pickle's containers hold each other so often that it unfolds without end");
     if (objects_.is_tensor(id)) return tensor(id, path, taken);
     if (auto value = objects_.leaf(id)) return leaf(std::move(*value), path, training);  // a list of plain ones, too
-    if (!objects_.is_container(id)) return;
+    if (!objects_.is_container(id)) return unkept(id, path, training);
+    if (!open_.insert(id).second) return holds_itself(path);
+    children(id, path, taken, training, depth);
+    open_.erase(id);
+  }
+
+  void children(NodeId id, const std::string& path, bool taken, bool training, int depth) {
     const bool module = objects_.is_module(id);
     const auto children = objects_.children(id);
     for (const auto& [key, child] : children) {
       const std::string child_path = join_path(path, key);
       const bool picked = child == pick_.node && child_path == pick_.path;
-      const bool state = training || (depth == 0 && is_training_state(key));
+      const bool state = training || (depth == 0 && is_training_state(key, objects_.is_tensor(child)));
       // Without a part to pick, everything is taken but the training state.
-      const bool left = depth == 0 && !whole_ && pick_.by_itself && pick_.path.empty() && is_training_state(key);
+      const bool left = depth == 0 && !whole_ && pick_.by_itself && pick_.path.empty() && state;
       if (module && !search_.has_tensor(child)) continue;  // a module's own attributes say nothing about the weights
       visit(child, child_path, (taken && !left) || picked, state && !picked, depth + 1);
     }
@@ -73,9 +84,12 @@ class Walk {
       parts = objects_.tensor(id);
     } catch (Error& error) {
       error.in_tensor(path);
-      if (!whole_ || error.code() != ErrorCode::kUnsupported) throw;
-      model_.findings.push_back(
-          {Severity::kWarning, "unreadable-tensor", fmt::format("tensor '{}' {}", printable(path), error.message())});
+      if (error.code() != ErrorCode::kUnsupported) throw;
+      model_.refused.push_back({name, error.message()});
+      if (whole_) {
+        model_.findings.push_back(
+            {Severity::kWarning, "unreadable-tensor", fmt::format("tensor '{}' {}", printable(path), error.message())});
+      }
       return;
     }
     if (parts.size() > 1) {
@@ -95,7 +109,7 @@ class Walk {
   }
 
   void leaf(MetaValue value, const std::string& path, bool training) {
-    if (training || path.empty()) return;
+    if ((training && !whole_) || path.empty()) return;  // inspect shows all
     const std::size_t bytes = path.size() + (value.as_string() ? value.as_string()->size() : 8);
     if (keys_.size() >= kMaxLeaves || leaf_bytes_ + bytes > kMaxLeafBytes) {
       ++dropped_leaves_;
@@ -106,6 +120,18 @@ class Walk {
     model_.metadata.append(path, std::move(value));
   }
 
+  void unkept(NodeId id, const std::string& path, bool training) {
+    if (training && !whole_) return;
+    if (++unkept_count_ > kMaxNamed) return;
+    unkept_ += fmt::format("{}'{}' ({})", unkept_.empty() ? "" : ", ", printable(path), objects_.description(id));
+  }
+
+  void holds_itself(const std::string& path) {
+    if (++holds_itself_ > kMaxNamed) return;
+    model_.findings.push_back(
+        {Severity::kWarning, "holds-itself", fmt::format("'{}' holds itself; it is shown once", printable(path))});
+  }
+
   Objects& objects_;
   TensorSearch& search_;
   const bool whole_;
@@ -113,7 +139,9 @@ class Walk {
   Model& model_;
   std::uint64_t budget_;
   std::unordered_set<std::string> names_, keys_;
-  std::size_t leaf_bytes_ = 0, dropped_leaves_ = 0;
+  std::unordered_set<NodeId> open_;  // containers around the node that is visited
+  std::string unkept_;
+  std::size_t leaf_bytes_ = 0, dropped_leaves_ = 0, unkept_count_ = 0, holds_itself_ = 0;
 };
 
 // Classes and functions that the pickle would make and call, each once, with how often.
@@ -138,28 +166,33 @@ void report_objects(const Objects& objects, Model& model) {
   }
 }
 
+// "model, ema and 3 more"
+std::string listed(const std::vector<std::string>& items) {
+  std::string text;
+  for (std::size_t i = 0; i < items.size() && i < kMaxNamed; ++i) text += (i == 0 ? "" : ", ") + items[i];
+  if (items.size() > kMaxNamed) text += fmt::format(" and {} more", items.size() - kMaxNamed);
+  return text;
+}
+
+std::string tensors(std::size_t count) { return fmt::format("{} tensor{}", count, count == 1 ? "" : "s"); }
+
 void report_pick(const Pick& pick, bool whole, Model& model) {
-  if (!pick.by_itself || (pick.path.empty() && model.left_out.empty())) return;
+  if (!pick.by_itself || (pick.path.empty() && model.left_out.empty() && pick.parts.empty())) return;
+  const std::string what = pick.path.empty() ? "everything but training state" : "'" + printable(pick.path) + "'";
   if (whole) {
     model.findings.push_back(
-        {Severity::kNote, "picked-key",
-         fmt::format("convert takes '{}' by itself; --key takes another part", printable(pick.path))});
+        {Severity::kNote, "picked-key", fmt::format("convert takes {} by itself; --key takes another part", what)});
     return;
   }
   std::map<std::string, std::size_t> left;  // by the first key that differs
   for (const std::string& name : model.left_out) ++left[name.substr(0, name.find('.'))];
-  std::string others;
-  std::size_t shown = 0;
-  for (const auto& [key, count] : left) {
-    if (++shown > kMaxNamed) break;
-    others += fmt::format("{}{} ({} tensors)", others.empty() ? "; left out: " : ", ", printable(key), count);
-  }
-  if (shown > kMaxNamed) others += ", …";
-  model.findings.push_back(
-      {Severity::kNote, "picked-key",
-       fmt::format("took {} ({} tensors){}; --key takes another part",
-                   pick.path.empty() ? "everything but training state" : "'" + printable(pick.path) + "'",
-                   model.tensors.size(), others)});
+  std::vector<std::string> others, parts;
+  for (const auto& [key, count] : left) others.push_back(fmt::format("{} ({})", printable(key), tensors(count)));
+  for (const std::string& part : pick.parts) parts.push_back(printable(part));
+  std::string text = fmt::format("took {} ({})", what, tensors(model.tensors.size()));
+  if (!parts.empty()) text += " from the parts " + listed(parts) + ", which begin their names";
+  if (!others.empty()) text += "; left out: " + listed(others);
+  model.findings.push_back({Severity::kNote, "picked-key", text + "; --key takes another part"});
 }
 
 [[noreturn]] void refuse_empty(const Objects& objects, const Model& model) {
@@ -171,7 +204,7 @@ void report_pick(const Pick& pick, bool whole, Model& model) {
     text += (text.empty() ? "; it names " : ", ") + name;
   }
   if (!model.left_out.empty())
-    text += fmt::format("; it has {} tensors of training state, which --key can take", model.left_out.size());
+    text += fmt::format("; it has {} of training state, which --key can take", tensors(model.left_out.size()));
   fail(ErrorCode::kUnsupported, "the pickle holds no tensors{} (nothing was run)", text);
 }
 
@@ -183,7 +216,7 @@ void read_tree(Objects& objects, const ReadOptions& options, Model& model) {
   const Pick pick = pick_part(objects, search, options);
   Walk(objects, search, options, pick, model).run();
   const bool whole = options.whole_tree && options.key.empty();
-  if (model.tensors.empty() && !whole) refuse_empty(objects, model);
+  if (model.tensors.empty() && model.refused.empty() && !whole) refuse_empty(objects, model);
   report_pick(pick, whole, model);
   report_objects(objects, model);
 }

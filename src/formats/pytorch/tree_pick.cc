@@ -13,15 +13,15 @@ constexpr auto kModelKeys = std::to_array<std::string_view>({"state_dict", "mode
                                                              "module", "net", "network", "params", "weights",
                                                              "params_ema", "ema_state_dict", "model_ema", "ema"});
 
-constexpr auto kTrainingKeys =
-    std::to_array<std::string_view>({"optim", "opt", "opt_state", "lr_scheduler", "lr_schedulers", "scheduler",
-                                     "schedulers", "scaler", "amp", "rng_state", "rng_states"});
+// Words of the keys of training state: "optimizer_states", "G_optimizer", "lr_scheduler", "cuda_rng_state".
+constexpr auto kTrainingWords =
+    std::to_array<std::string_view>({"opt", "scheduler", "schedulers", "scaler", "amp", "rng"});
 
 // A dict whose values are weights is the state_dict; a loss or a step count beside one (a tensor without dimensions)
 // does not make it one.
 bool is_state_dict(Objects& objects, const std::vector<std::pair<std::string, NodeId>>& children) {
   return std::any_of(children.begin(), children.end(), [&](const auto& child) {
-    if (!objects.is_tensor(child.second)) return false;
+    if (!objects.is_tensor(child.second) || is_training_state(child.first, true)) return false;
     try {
       return !objects.tensor(child.second).front().tensor.info.shape.empty();
     } catch (const Error&) {
@@ -31,10 +31,16 @@ bool is_state_dict(Objects& objects, const std::vector<std::pair<std::string, No
 }
 
 Pick pick_obvious(Objects& objects, TensorSearch& search) {
-  Pick pick{objects.pickle().root, "", true};
+  Pick pick{objects.pickle().root, "", true, {}};
   for (int depth = 0; depth < kMaxDepth; ++depth) {
     if (objects.is_module(pick.node)) break;
     const auto children = objects.children(pick.node);
+    pick.parts.clear();
+    for (const auto& [key, child] : children) {
+      if (child != pick.node && objects.is_container(child) && !is_training_state(key, false) &&
+          search.has_tensor(child))
+        pick.parts.push_back(key);
+    }
     if (is_state_dict(objects, children)) break;
     const auto best = [&]() -> const std::pair<std::string, NodeId>* {
       for (const std::string_view key : kModelKeys) {
@@ -46,7 +52,7 @@ Pick pick_obvious(Objects& objects, TensorSearch& search) {
       return nullptr;
     }();
     if (!best) break;
-    pick = {best->second, join_path(pick.path, best->first), true};
+    pick = {best->second, join_path(pick.path, best->first), true, {}};
   }
   return pick;
 }
@@ -66,7 +72,7 @@ Pick pick_obvious(Objects& objects, TensorSearch& search) {
 
 // Keys may hold dots themselves: at each level the longest one that fits is taken.
 Pick pick_key(Objects& objects, TensorSearch& search, const std::string& key) {
-  Pick pick{objects.pickle().root, "", false};
+  Pick pick{objects.pickle().root, "", false, {}};
   for (std::string_view rest = key; !rest.empty();) {
     const auto children = objects.children(pick.node);
     const std::pair<std::string, NodeId>* best = nullptr;
@@ -76,7 +82,7 @@ Pick pick_key(Objects& objects, TensorSearch& search, const std::string& key) {
     }
     if (!best) refuse_key(objects, search, key, pick, rest);
     rest.remove_prefix(std::min(rest.size(), best->first.size() + 1));
-    pick = {best->second, join_path(pick.path, best->first), false};
+    pick = {best->second, join_path(pick.path, best->first), false, {}};
   }
   if (!search.has_tensor(pick.node)) fail(ErrorCode::kUsage, "--key {}: there are no tensors in it", printable(key));
   return pick;
@@ -84,9 +90,16 @@ Pick pick_key(Objects& objects, TensorSearch& search, const std::string& key) {
 
 }  // namespace
 
-bool is_training_state(std::string_view key) {
-  return key.starts_with("optimizer") ||
-         std::find(kTrainingKeys.begin(), kTrainingKeys.end(), key) != kTrainingKeys.end();
+bool is_training_state(std::string_view key, bool is_tensor) {
+  for (std::size_t begin = 0; begin <= key.size();) {
+    const std::size_t end = std::min(key.find('_', begin), key.size());
+    const std::string_view word = key.substr(begin, end - begin);
+    const bool listed = word.starts_with("optim") ||
+                        std::find(kTrainingWords.begin(), kTrainingWords.end(), word) != kTrainingWords.end();
+    if (listed && (!is_tensor || word == "rng")) return true;
+    begin = end + 1;
+  }
+  return false;
 }
 
 std::string join_path(std::string_view parent, std::string_view key) {

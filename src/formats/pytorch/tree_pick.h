@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "formats/pytorch/objects.h"
 #include "wconv/format.h"
@@ -14,11 +15,13 @@ namespace wconv::pytorch {
 struct Pick {
   NodeId node = kNoNode;
   std::string path;
-  bool by_itself = false;  // chosen by wconv, not by --key
+  bool by_itself = false;          // chosen by wconv, not by --key
+  std::vector<std::string> parts;  // keys in it that hold containers of tensors: nested further
 };
 
-// "optimizer_states", "lr_schedulers", "rng_state": what training needs and a model doesn't.
-bool is_training_state(std::string_view key);
+// "optimizer_states", "lr_schedulers", "rng_state": what training needs and a model doesn't. A single tensor of that
+// name is a weight, but for the state of a random number generator.
+bool is_training_state(std::string_view key, bool is_tensor);
 
 std::string join_path(std::string_view parent, std::string_view key);
 

@@ -4,9 +4,45 @@
 #include <charconv>
 #include <limits>
 
+#include "core/utf8.h"
 #include "formats/pytorch/pickle_builder.h"
 
 namespace wconv::pytorch {
+namespace {
+
+// Of a little-endian integer in two's complement.
+std::string decimal_text(std::span<const std::byte> bytes) {
+  const bool negative = (bytes.back() & std::byte{0x80}) != std::byte{0};
+  std::vector<unsigned> limbs;  // base 10^9, the least first
+  for (std::size_t i = bytes.size(); i-- > 0;) {
+    std::uint64_t carry = std::to_integer<unsigned>(negative ? ~bytes[i] : bytes[i]);
+    for (unsigned& limb : limbs) {
+      carry += std::uint64_t{limb} << 8;
+      limb = static_cast<unsigned>(carry % 1'000'000'000);
+      carry /= 1'000'000'000;
+    }
+    if (carry > 0) limbs.push_back(static_cast<unsigned>(carry));
+  }
+  std::string text = limbs.empty() ? "0" : std::to_string(limbs.back());
+  for (std::size_t i = limbs.empty() ? 0 : limbs.size() - 1; i-- > 0;) text += fmt::format("{:09}", limbs[i]);
+  if (!negative) return text;
+  std::size_t last = text.size();  // -(~n + 1)
+  while (last-- > 0 && text[last] == '9') text[last] = '0';
+  if (last < text.size()) {
+    ++text[last];
+  } else {
+    text.insert(0, 1, '1');
+  }
+  return "-" + text;
+}
+
+std::string hexadecimal_text(std::span<const std::byte> bytes) {
+  std::string text = "0x";
+  for (std::size_t i = bytes.size(); i-- > 0;) text += fmt::format("{:02x}", std::to_integer<unsigned>(bytes[i]));
+  return text;
+}
+
+}  // namespace
 
 class Unpickler : private PickleBuilder {
  public:
@@ -90,6 +126,24 @@ class Unpickler : private PickleBuilder {
     return text;
   }
 
+  // Python's raw-unicode-escape: bytes are latin-1, \uXXXX and \UXXXXXXXX the rest.
+  std::string raw_unicode(std::string_view raw) {
+    std::string text;
+    for (std::size_t i = 0; i < raw.size(); ++i) {
+      std::uint32_t c = static_cast<unsigned char>(raw[i]);
+      const bool escape = c == '\\' && i + 1 < raw.size() && (raw[i + 1] == 'u' || raw[i + 1] == 'U');
+      if (escape) {
+        const std::string_view digits = raw.substr(i + 2, raw[i + 1] == 'u' ? 4 : 8);
+        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), c, 16);
+        if (error != std::errc() || end != digits.data() + digits.size() || (digits.size() != 4 && digits.size() != 8))
+          refuse("UNICODE has a broken \\u escape");
+        i += 1 + digits.size();
+      }
+      if (!append_utf8(text, c)) refuse("UNICODE holds U+{:X}, which is no character", c);
+    }
+    return text;
+  }
+
   // --- lengths ---
   void push_sized(NodeKind kind, std::uint64_t size) {
     const std::uint64_t at = reader_.offset();
@@ -107,9 +161,7 @@ class Unpickler : private PickleBuilder {
       for (std::size_t i = size; i-- > 0;) value = value << 8 | std::to_integer<std::uint64_t>(bytes[i]);
       return push(add(NodeKind::kInt, value));
     }
-    std::string hex = "0x";
-    for (std::size_t i = size; i-- > 0;) hex += fmt::format("{:02x}", std::to_integer<unsigned>(bytes[i]));
-    push(add_owned(NodeKind::kLong, std::move(hex)));
+    push(add_owned(NodeKind::kLong, size < 1024 ? decimal_text(bytes) : hexadecimal_text(bytes)));
   }
 
   // --- opcodes ---
@@ -154,7 +206,7 @@ class Unpickler : private PickleBuilder {
     push(add(NodeKind::kFloat, bits));
   }
   void op_string() { push(add_owned(NodeKind::kText, unescape(line()))); }
-  void op_unicode() { push(add_owned(NodeKind::kText, line())); }
+  void op_unicode() { push(add_owned(NodeKind::kText, raw_unicode(line()))); }
   void op_binstring() { push_sized(NodeKind::kText, signed_length(reader_.i32("pickle: BINSTRING length"))); }
   void op_short_binstring() { push_sized(NodeKind::kText, reader_.u8("pickle: SHORT_BINSTRING length")); }
   void op_binunicode() { push_sized(NodeKind::kText, reader_.u32("pickle: BINUNICODE length")); }

@@ -137,7 +137,22 @@ TEST(PytorchReader, PicksTheObviousPart) {
 TEST(PytorchReader, AStateDictIsNotSearchedForAnother) {
   const Model model = open(checkpoint(dict_op({{"w", tensor_op()}, {"model", dict_op({{"x", tensor_op()}})}})));
   EXPECT_THAT(names(model), ElementsAre("w", "model.x"));
-  EXPECT_TRUE(model.findings.empty());
+  EXPECT_THAT(codes(model), ElementsAre("picked-key"));
+  EXPECT_THAT(model.findings[0].message, HasSubstr("from the parts model, which begin their names"));
+}
+
+TEST(PytorchReader, TheStateOfTrainingIsNoPartOfTheModel) {
+  const std::string weights = dict_op({{"w", tensor_op()}}), rng = tensor_op();
+  const std::vector<std::pair<std::string, std::vector<std::string>>> beside = {
+      {dict_op({{"model", weights}, {"optimizer", dict_op({{"m", rng}})}, {"rng_state", rng}}), {"w"}},
+      {dict_op({{"model", weights}, {"cuda_rng_state", rng}}), {"w"}},
+      {dict_op({{"ema", weights}, {"model", weights}, {"rng", rng}}), {"w"}},
+      {dict_op({{"teacher", weights}, {"optim_t", weights}}), {"teacher.w"}},
+      {dict_op({{"scaler", rng}, {"opt", rng}}), {"scaler", "opt"}},  // single tensors are weights
+  };
+  for (const auto& [ops, wanted] : beside) {
+    EXPECT_THAT(names(open(checkpoint(ops))), testing::ElementsAreArray(wanted));
+  }
 }
 
 TEST(PytorchReader, KeysWithDotsAreFound) {
@@ -152,8 +167,8 @@ TEST(PytorchReader, UnknownClassesStayInertAndAreNamed) {
       global_op("evil.module", "Class") + ")\x81" + dict_op({{"lr", int_op(3)}, {"t", tensor_op()}}) + "b";
   const Model model = open(checkpoint(dict_op({{"w", tensor_op()}, {"args", object}})));
   EXPECT_THAT(names(model), ElementsAre("w", "args.t"));
-  EXPECT_THAT(codes(model), ElementsAre("unknown-object"));
-  EXPECT_THAT(model.findings[0].message, HasSubstr("evil.module.Class"));
+  EXPECT_THAT(codes(model), ElementsAre("picked-key", "unknown-object"));
+  EXPECT_THAT(model.findings[1].message, HasSubstr("evil.module.Class"));
   EXPECT_NE(model.metadata.find("args.lr"), nullptr);
   const Model called =
       open(checkpoint(dict_op({{"w", tensor_op()}, {"x", global_op("os", "system") + "(" + text_op("id") + "tR"}})));
@@ -181,10 +196,19 @@ TEST(PytorchReader, WholeModulesHaveTheNamesOfTheirStateDict) {
 
 TEST(PytorchReader, RefusesTensorsWithoutDenseDataByName) {
   const std::string sparse = global_op("torch._utils", "_rebuild_sparse_tensor") + ")R";
-  expect_refused(checkpoint(dict_op({{"w", tensor_op()}, {"s", sparse}})), ErrorCode::kUnsupported,
-                 "tensor 's': is a sparse tensor");
-  expect_refused(checkpoint(dict_op({{"q", tensor_op({.storage = "QUInt4x2Storage"})}})), ErrorCode::kUnsupported,
-                 "QUInt4x2Storage");
+  const Model model = open(checkpoint(
+      dict_op({{"w", tensor_op()}, {"s", sparse}, {"q", tensor_op({.storage = "QUInt4x2Storage"})}})));
+  EXPECT_THAT(names(model), ElementsAre("w"));
+  ASSERT_EQ(model.refused.size(), 2u);
+  EXPECT_EQ(model.refused[0].name, "s");
+  EXPECT_EQ(model.refused[0].reason, "is a sparse tensor");
+  EXPECT_THAT(model.refused[1].reason, HasSubstr("QUInt4x2Storage"));
+}
+
+TEST(PytorchReader, AContainerThatHoldsItselfIsShownOnce) {
+  const Model model = open(checkpoint("}q\x01(" + text_op("w") + tensor_op() + text_op("self") + "h\x01u"));
+  EXPECT_THAT(names(model), ElementsAre("w"));
+  EXPECT_THAT(codes(model), ElementsAre("holds-itself"));
 }
 
 TEST(PytorchReader, RefusesWhatUnfoldsWithoutEnd) {
@@ -207,8 +231,6 @@ TEST(PytorchReader, RefusesWhatUnfoldsWithoutEnd) {
   std::string deep = "}" + text_op("w") + tensor_op() + "s";
   for (int i = 0; i < 3000; ++i) deep = "](" + deep + "e";
   expect_refused(checkpoint(deep), ErrorCode::kCorrupt, "nested more than");
-  expect_refused(checkpoint("}q\x01(" + text_op("w") + tensor_op() + text_op("self") + "h\x01u"), ErrorCode::kCorrupt,
-                 "nested more than");
 }
 
 TEST(PytorchReader, RefusesPicklesWithoutTensors) {

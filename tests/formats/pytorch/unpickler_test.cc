@@ -29,7 +29,7 @@ void expect_refused(const std::string& bytes, const std::string& message) {
 TEST(Unpickler, ReadsEveryProtocolOfOneValue) {
   const std::string tail = "K\x01J\xfe\xff\xff\xffM\x2c\x01Jp\x11\x01" + std::string(1, '\0');
   const std::vector<std::string> forms = {
-      "(lp0\nI1\naI-2\naI300\naI70000\naI1099511627776\naI01\naNaF1.5\naV\xc3\xa9\np1\na.",
+      "(lp0\nI1\naI-2\naI300\naI70000\naI1099511627776\naI01\naNaF1.5\naV\xe9\np1\na.",
       std::string("\x80\x02]q\0(", 6) + tail + "\x8a\x06" + std::string("\0\0\0\0\0\x01", 6) + "\x88NG?\xf8" +
           std::string(6, '\0') + "X" + le(2, 4) +
           "\xc3\xa9q\x01"
@@ -55,7 +55,14 @@ TEST(Unpickler, ReadsEveryProtocolOfOneValue) {
 TEST(Unpickler, KeepsBigIntegersAsText) {
   const Pickle binary = parse("\x80\x02\x8a\x09" + std::string(8, '\0') + "\x01.");
   EXPECT_EQ(binary.kind(binary.root), NodeKind::kLong);
-  EXPECT_EQ(binary.text(binary.root), "0x010000000000000000");
+  EXPECT_EQ(binary.text(binary.root), "18446744073709551616");
+  const auto long_text = [](const std::string& bytes) {
+    const Pickle pickle = parse("\x80\x02\x8a" + le(bytes.size(), 1) + bytes + ".");
+    return pickle.text(pickle.root);
+  };
+  EXPECT_EQ(long_text(std::string(8, '\xff') + "\xfe"), "-18446744073709551617");
+  EXPECT_EQ(long_text(std::string(8, '\0') + "\xff"), "-18446744073709551616");
+  EXPECT_EQ(long_text(std::string(9, '\xff')), "-1");
   const Pickle text = parse("L18446744073709551616L\n.");
   EXPECT_EQ(text.text(text.root), "18446744073709551616");
 }
