@@ -39,8 +39,9 @@ Model cast_tensors(Model model, const CastRules& rules);
 // returns warnings otherwise.
 std::vector<Finding> overflow_findings(const Model& model, OnOverflow on_overflow);
 
-// --set KEY=VALUE (the type as the key has it, a string where it is new; or KEY:u32=7, KEY:array:u32=[1, 2]),
-// --set-file KEY=PATH, --unset KEY. First unset, then set.
+// --set KEY=VALUE (the type as the key has it; where it is new, the one that GGUF's specification gives it, or a
+// string; or KEY:u32=7, KEY:array:u32=[1, 2]), --set-file KEY=PATH, --unset KEY. A key in two of these is
+// Error(kUsage).
 struct MetadataEdits {
   std::vector<std::string> set, set_file, unset;
 };

@@ -1,5 +1,7 @@
 #include "passes/metadata_value.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -71,7 +73,30 @@ std::vector<T> parse_elements(std::string_view key, const nlohmann::json& elemen
   return values;
 }
 
+// docs/gguf.md of ggml, "Standardized key-value pairs". Keys of an architecture are not here: writers and readers use
+// u32 where it says uint64.
+constexpr auto kU32Keys = std::to_array<std::string_view>({
+    "general.alignment",
+    "general.base_model.count",
+    "general.file_type",
+    "general.quantization_version",
+    "tokenizer.ggml.bos_token_id",
+    "tokenizer.ggml.eos_token_id",
+    "tokenizer.ggml.padding_token_id",
+    "tokenizer.ggml.separator_token_id",
+    "tokenizer.ggml.unknown_token_id",
+});
+constexpr auto kStringListKeys =
+    std::to_array<std::string_view>({"general.datasets", "general.languages", "general.tags"});
+
 }  // namespace
+
+std::optional<SpecifiedType> specified_type(std::string_view key) {
+  const auto in = [key](const auto& keys) { return std::find(keys.begin(), keys.end(), key) != keys.end(); };
+  if (in(kU32Keys)) return SpecifiedType{MetaType::kU32, MetaType::kU32};
+  if (in(kStringListKeys)) return SpecifiedType{MetaType::kArray, MetaType::kString};
+  return std::nullopt;
+}
 
 MetaValue parse_value(std::string_view key, MetaType type, std::string_view text) {
   MetaValue value;

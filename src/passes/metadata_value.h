@@ -1,6 +1,7 @@
 // Typed metadata from the text that a person writes.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "wconv/model.h"
@@ -13,5 +14,11 @@ MetaValue parse_value(std::string_view key, MetaType type, std::string_view text
 
 // A JSON array, "[1, 2]", of elements of one type (no arrays within).
 MetaValue parse_array(std::string_view key, MetaType element, std::string_view text);
+
+struct SpecifiedType {
+  MetaType type, element;  // element: of an array
+};
+// The type that GGUF's specification gives a key of its own, where that is not a string.
+std::optional<SpecifiedType> specified_type(std::string_view key);
 
 }  // namespace wconv::passes

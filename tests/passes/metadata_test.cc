@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -88,8 +89,9 @@ TEST(EditMetadata, StatedTypes) {
                                     : type[0] == 'f'                ? "1.0"
                                                                     : "1");
   }
-  EXPECT_EQ(value_of("n:i64=-5", "n").type, MetaType::kI64);    // wins over the type that the key has
-  EXPECT_EQ(*value_of("a:b=c", "a:b").as_string(), "c");        // no type of that name
+  EXPECT_EQ(value_of("n:i64=-5", "n").type, MetaType::kI64);  // wins over the type that the key has
+  EXPECT_EQ(value_of("k:U32=7", "k").type, MetaType::kU32);   // any case
+  EXPECT_EQ(*value_of("a:b:string=c", "a:b").as_string(), "c");
   EXPECT_EQ(*value_of("odd:u8=y", "odd:u8").as_string(), "y");  // a key that is there under its whole name
 }
 
@@ -138,10 +140,40 @@ TEST(EditMetadata, WrongOptions) {
             "--unset: there is no metadata key 'general.architectur'; the nearest name is 'general.architecture'");
 }
 
-TEST(EditMetadata, UnsetThenSetChangesAType) {
-  const Model model = edit_metadata(sample(), {{"n=text"}, {}, {"n"}});
-  EXPECT_EQ(*model.metadata.find("n")->as_string(), "text");
+TEST(EditMetadata, WhatFollowsAColonIsAType) {
+  for (const char* word : {"int32", "uint32", "str", "", "b.c", "//x"}) {
+    EXPECT_EQ(
+        set_refusal(fmt::format("k:{}=7", word)),
+        fmt::format("--set 'k:{}=7': '{}' is no type; types are u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool string "
+                    "and array:TYPE, and a new key that has a ':' is written KEY:string=VALUE",
+                    word, word));
+  }
+  EXPECT_NE(set_refusal("k:array:int=[7]").find("'int' is no type"), std::string::npos);
+}
+
+TEST(EditMetadata, OneKeyInTwoOptionsIsRefused) {
+  EXPECT_EQ(refusal({{"n=text"}, {}, {"n"}}),
+            "--unset and --set both name the metadata key 'n'; give one of them (--set KEY:TYPE=VALUE changes a type)");
+  EXPECT_NE(refusal({{"n:string=text"}, {}, {"n"}}).find("--unset and --set both name"), std::string::npos);
+  EXPECT_EQ(refusal({{"k=text"}, {"k=file"}, {}}),
+            "--set and --set-file both name the metadata key 'k'; give one of them");
+  EXPECT_EQ(*value_of("n:string=text", "n").as_string(), "text");
   EXPECT_EQ(edit_metadata(sample(), {{}, {}, {"n"}}).metadata.find("n"), nullptr);
+  EXPECT_EQ(*edited({"k=1", "k=2"}).metadata.find("k")->as_string(), "2");
+}
+
+TEST(EditMetadata, KeysOfTheSpecificationHaveTheirTypes) {
+  for (const char* key : {"general.alignment", "general.file_type", "general.quantization_version",
+                          "general.base_model.count", "tokenizer.ggml.eos_token_id"}) {
+    const Model model = edited({std::string(key) + "=64"});
+    EXPECT_EQ(model.metadata.find(key)->type, MetaType::kU32) << key;
+    EXPECT_TRUE(model.findings.empty()) << key;
+  }
+  EXPECT_EQ(metadata_json(value_of(R"(general.languages=["en"])", "general.languages")), R"(["en"])");
+  EXPECT_EQ(value_of("general.alignment:u64=64", "general.alignment").type, MetaType::kU64);  // as it was said
+  EXPECT_EQ(set_refusal("general.file_type=F16"),
+            "the value 'F16' of key 'general.file_type' is not a u32 (0 to 4294967295)");
+  EXPECT_EQ(set_refusal("general.tags=chat"), "the value 'chat' of key 'general.tags' is not a JSON array");
 }
 
 TEST(EditMetadata, TextFromAFile) {

@@ -266,7 +266,10 @@ Verb add_convert(CLI::App& app, const Globals& globals) {
   verb->add_option("--key", options->key, "Part of a nested checkpoint, e.g. model_state_dict")->type_name("PATH");
   verb->add_option("--shard-size", options->shard_size, "Split the output into files of at most this size")
       ->type_name("SIZE");
-  add_list(*verb, "--set", options->metadata.set, "Set metadata; KEY:u32=7 names the type")->type_name("KEY=VALUE");
+  add_list(*verb, "--set", options->metadata.set,
+           "Set metadata; what follows the key's last ':' is its type, as in KEY:u32=7; without one the type is\n"
+           "the key's, or GGUF's for this key, or string")
+      ->type_name("KEY=VALUE");
   add_list(*verb, "--set-file", options->metadata.set_file, "Set metadata to a file's text")->type_name("KEY=PATH");
   add_list(*verb, "--unset", options->metadata.unset, "Remove metadata")->type_name("KEY");
   verb->add_flag("-f,--force", options->force, "Replace the output if it exists");
