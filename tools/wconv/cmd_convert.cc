@@ -8,6 +8,7 @@
 #include "convert_output.h"
 #include "core/json_text.h"
 #include "hf_config.h"
+#include "text_table.h"
 #include "tool.h"
 #include "wconv/error.h"
 #include "wconv/format.h"
@@ -113,15 +114,30 @@ Model apply_passes(Model model, const ConvertOptions& options) {
   return edit_metadata(std::move(model), options.metadata);
 }
 
-void check_model(const Model& model, const Target& target, const WriteOptions& write) {
-  if (model.tensors.empty()) fail(ErrorCode::kUnsupported, "{}: holds no tensors to write", model.path);
+// What the format cannot hold is the source's own, or else an option has made it.
+ErrorCode blame(const Model& source, const ConvertOptions& options, const FormatWriter& writer) {
+  const Model selected = select_tensors(source, options.include, options.exclude);
+  return writer.check(selected, {}).empty() ? ErrorCode::kUsage : ErrorCode::kUnsupported;
+}
+
+void check_model(const Model& source, const Model& model, const ConvertOptions& options, const Target& target,
+                 const WriteOptions& write) {
+  if (model.tensors.empty() && !source.tensors.empty())
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--include and --exclude leave none of the {}", counted(source.tensors.size(), "tensor")))
+        .in_file(source.path);
+  if (model.tensors.empty() && source.format != target.writer->name())
+    throw Error(ErrorCode::kUnsupported, fmt::format("holds no tensors; only {} is written from it, not {}",
+                                                     source.format, target.writer->name()))
+        .in_file(source.path);
   std::vector<std::string> problems = target.writer->check(model, write);
   if (problems.empty()) return;
   const std::size_t shown = std::min<std::size_t>(problems.size(), 20);
   std::string text =
       fmt::format("{}", fmt::join(problems.begin(), problems.begin() + static_cast<std::ptrdiff_t>(shown), "; "));
   if (problems.size() > shown) text += fmt::format("; and {} more", problems.size() - shown);
-  throw Error(ErrorCode::kUnsupported, fmt::format("cannot be written as {}: {}", target.writer->name(), text))
+  throw Error(blame(source, options, *target.writer),
+              fmt::format("cannot be written as {}: {}", target.writer->name(), text))
       .in_file(model.path);
 }
 
@@ -180,8 +196,9 @@ OutputPlace place_of(const ConvertOptions& options, const Target& target) {
   return place;
 }
 
-Layout plan(Model& model, const ConvertOptions& options, const Target& target, const WriteOptions& write) {
-  check_model(model, target, write);
+Layout plan(const Model& source, Model& model, const ConvertOptions& options, const Target& target,
+            const WriteOptions& write) {
+  check_model(source, model, options, target, write);
   Layout layout = target.writer->plan(model, write);
   if (target.folder) {
     plan_side_files(model, options, layout);
@@ -202,7 +219,7 @@ int convert(const Globals& globals, const ConvertOptions& options) {
   const Model source = open_model(options.input, read);
   report_findings(source);
   Model model = apply_passes(source, options);
-  const Layout layout = plan(model, options, target, place.write);
+  const Layout layout = plan(source, model, options, target, place.write);
 
   ConvertSummary summary;
   summary.tensors = model.tensors.size();

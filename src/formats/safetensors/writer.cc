@@ -135,7 +135,8 @@ class Writer final : public FormatWriter {
     std::vector<std::string> problems;
     for (const Tensor& tensor : model.tensors) {
       const DTypeInfo& type = info(tensor.info.dtype);
-      if (tensor.info.name == "__metadata__") problems.push_back("a tensor is called '__metadata__', a reserved name");
+      if (tensor.info.name == "__metadata__")
+        problems.push_back("a tensor is called '__metadata__', a reserved name; give it another with --rename");
       if (!is_utf8(tensor.info.name)) {
         problems.push_back(fmt::format("the name '{}' is not UTF-8; --rename it", printable(tensor.info.name)));
       }

@@ -111,7 +111,7 @@ TEST(Writer, NamesEveryProblemAtOnce) {
   EXPECT_EQ(problems[0],
             "tensor 'q' is Q4_0, which safetensors cannot hold; --exclude it or cast it with --tensor-dtype");
   EXPECT_EQ(problems[1], "the name '\\xff' is not UTF-8; --rename it");
-  EXPECT_EQ(problems[2], "a tensor is called '__metadata__', a reserved name");
+  EXPECT_EQ(problems[2], "a tensor is called '__metadata__', a reserved name; give it another with --rename");
   EXPECT_EQ(problems[3].find("tensor 'i' is I4"), 0u);
   EXPECT_EQ(problems[4], "metadata key '\\xfe' is not UTF-8; --unset it");
 }
