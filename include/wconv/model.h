@@ -57,9 +57,13 @@ class Metadata {
   std::size_t size() const { return entries_.size(); }
   auto begin() const { return entries_.begin(); }
   auto end() const { return entries_.end(); }
+  // The source has a place for metadata and nothing in it: {} and not nothing, which safetensors keeps apart.
+  void set_stated() { stated_ = true; }
+  bool stated() const { return stated_; }
 
  private:
   std::vector<Entry> entries_;
+  bool stated_ = false;
 };
 
 // Metadata for containers that hold only text (safetensors, .pth): strings stay as they are, other values become

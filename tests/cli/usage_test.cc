@@ -49,5 +49,19 @@ TEST_F(Usage, WhatTheInputHoldsIsNot) {
   expect_error({"--rename", "w=v"}, "o.gguf", 65, "U16");
 }
 
+TEST_F(Usage, AModelWithoutTensorsIsCopiedInItsOwnFormat) {
+  const std::string empty_metadata = std::string("\x18\0\0\0\0\0\0\0", 8) + "{\"__metadata__\":{}}     ";
+  for (const std::string& text : {std::string("\x08\0\0\0\0\0\0\0", 8) + "{}      ", empty_metadata}) {
+    write_file(model_, text);
+    const std::string copy = folder_ / "copy.safetensors";
+    const RunResult result = wconv({"convert", model_, "-o", copy, "--no-manifest", "--force"});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(read_file(copy), text);
+    EXPECT_EQ(wconv({"verify", model_, copy}).status, 0);
+    std::filesystem::remove(copy);
+    expect_error({}, "o.gguf", 65, "holds no tensors; only safetensors is written from it, not gguf");
+  }
+}
+
 }  // namespace
 }  // namespace wconv::test

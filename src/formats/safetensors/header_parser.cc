@@ -44,6 +44,7 @@ class HeaderParser {
     if (std::exchange(had_metadata_, true)) refuse("duplicate key '__metadata__'");
     if (json_.take_null()) return;
     if (json_.next() != '{') refuse("'__metadata__' is {}; only an object of strings is allowed", json_.kind());
+    header_.has_metadata = true;
     json_.object([&](std::string key) {
       if (json_.next() != '"') refuse("'__metadata__' key '{}' is {}; only strings are allowed", key, json_.kind());
       if (header_.metadata.size() == kMaxMetadata) refuse("'__metadata__' has more than {} keys", kMaxMetadata);

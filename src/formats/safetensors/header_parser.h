@@ -24,6 +24,7 @@ struct Header {
   std::deque<Entry>
       entries;  // in the header's order; names are unique. A deque can be consumed and never copies itself
   std::vector<std::pair<std::string, std::string>> metadata;  // in the header's order; keys are unique
+  bool has_metadata = false;                                  // an object, even one without keys
   std::uint64_t data_begin = 0;                               // file offset of the first data byte
 };
 

@@ -74,6 +74,7 @@ class Reader final : public FormatReader {
     model.path = file->path();
     model.files.push_back({file->path(), file->size(), file});
     model.metadata = metadata_from_text(header.metadata);
+    if (header.has_metadata && header.metadata.empty()) model.metadata.set_stated();
     model.tensors.reserve(header.entries.size());
     for (; !header.entries.empty(); header.entries.pop_front()) {
       Entry& entry = header.entries.front();

@@ -41,7 +41,7 @@ std::string header_text(const Model& model, const std::vector<std::size_t>& orde
 
 std::string metadata_text(const Model& model) {
   const auto entries = metadata_to_text(model.metadata);
-  if (entries.empty()) return "";
+  if (entries.empty() && !model.metadata.stated()) return "";
   std::string text = "\"__metadata__\":{";
   for (const auto& [key, value] : entries) {
     if (text.back() != '{') text += ',';

@@ -103,7 +103,9 @@ TEST(Header, KeysAreUnique) {
 
 TEST(Header, MetadataIsAnObjectOfStrings) {
   EXPECT_TRUE(read(R"({"__metadata__":{}})").metadata.empty());
+  EXPECT_TRUE(read(R"({"__metadata__":{}})").metadata.stated());
   EXPECT_TRUE(read(R"({"__metadata__":null})").metadata.empty());
+  EXPECT_FALSE(read(R"({"__metadata__":null})").metadata.stated());
   const Model model = read(R"({"__metadata__":{"z":"1","a":"two"}})");
   ASSERT_EQ(model.metadata.size(), 2u);
   EXPECT_EQ(model.metadata.begin()->first, "z") << "in the order of the file";

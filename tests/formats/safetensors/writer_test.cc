@@ -43,7 +43,8 @@ TEST_P(Golden, IsWrittenByteForByteAsTheReferenceDoes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, Golden,
-                         testing::Values("every_dtype", "names", "shapes", "no_tensors", "only_metadata"),
+                         testing::Values("every_dtype", "names", "shapes", "no_tensors", "only_metadata",
+                                         "empty_metadata"),
                          [](const auto& param) { return param.param; });
 
 TEST(GoldenValues, AreReadAsTheyWereMade) {

@@ -41,6 +41,8 @@ def main():
                      "mask": tensor("bool", [3], [1, 0, 1])}, {"format": "pt"})
     write("no_tensors", {})
     write("only_metadata", {}, {"k\u00e9y": 'v"al\nue'})
+    # Not with no tensors: the package then writes {},"__metadata__":{}}, which nothing reads.
+    write("empty_metadata", {"w": tensor("uint8", [1], [7])}, {})
 
 
 if __name__ == "__main__":
