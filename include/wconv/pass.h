@@ -38,6 +38,8 @@ Model cast_tensors(Model model, const CastRules& rules);
 // After the data has been read: throws Error(kUnsupported) that lists every tensor with overflow under kError;
 // returns warnings otherwise.
 std::vector<Finding> overflow_findings(const Model& model, OnOverflow on_overflow);
+// Before it: how many tensors are cast to a type whose range does not hold that of the type before.
+std::size_t count_narrowed(const Model& model);
 
 // --set KEY=VALUE (the type as the key has it; where it is new, the one that GGUF's specification gives it, or a
 // string; or KEY:u32=7, KEY:array:u32=[1, 2]), --set-file KEY=PATH, --unset KEY. A key in two of these is

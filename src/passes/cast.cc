@@ -1,10 +1,15 @@
+#include <algorithm>
+#include <array>
+#include <limits>
 #include <map>
 #include <optional>
 #include <tuple>
 
 #include "passes/cast_tensor.h"
+#include "passes/integer_cast.h"
 #include "passes/select.h"
 #include "wconv/error.h"
+#include "wconv/file.h"
 #include "wconv/pass.h"
 
 namespace wconv {
@@ -70,13 +75,52 @@ std::vector<DType> targets(Model& model, const CastRules& rules) {
   return types;
 }
 
-std::string describe(const Tensor& tensor, const OverflowCount& overflow, std::string_view what) {
+// True when `to` has no room for some finite value of `from`: tried with its largest ones.
+bool narrower(DType from, DType to) {
+  constexpr std::size_t kElements = 4;  // fill whole bytes of every type
+  std::array<std::byte, kElements * 8> source, target;
+  if (is_integer(from)) {
+    for (const int fill : {0x00, 0x7f, 0x80, 0xff}) {  // the largest and lowest have one of these in their last byte
+      source.fill(fill == 0x00 || fill == 0x80 ? std::byte{0} : std::byte{0xff});
+      const std::size_t size = info(from).block_elements > 1 ? 1 : info(from).block_bytes;
+      source[size - 1] = static_cast<std::byte>(fill);
+      const std::size_t elements = info(from).block_elements;
+      if (passes::cast_integers(from, source, 0, elements, to, target).overflowed != 0) return true;
+    }
+    return false;
+  }
+  constexpr double kMost = std::numeric_limits<double>::max();
+  std::array<double, kElements> values = {kMost, -kMost, kMost, -kMost};
+  const auto bytes = std::span(source).first(kElements / info(from).block_elements * info(from).block_bytes);
+  encode_f64(from, values, bytes, Overflow::kSaturate);
+  decode_f64(from, bytes, values);
+  const auto out = std::span(target).first(kElements / info(to).block_elements * info(to).block_bytes);
+  return encode_f64(to, values, out, Overflow::kInfinity).overflowed != 0;
+}
+
+// "3 of 4 values WHAT in the cast BF16 to F16, the first at index 1"
+std::string describe(const Tensor& tensor, const OverflowCount& overflow, std::string_view of, std::string_view what) {
   std::string from;
   for (const Transform& step : tensor.transforms)
     if (step.op == "cast" && !step.parameters.empty()) from = step.parameters.front().second + " to ";
-  return fmt::format("{} of {} values of tensor '{}' {} in the cast {}{}, the first at index {}", overflow.elements,
-                     element_count(tensor.info.shape), printable(tensor.info.name), what, from, name(tensor.info.dtype),
-                     overflow.first);
+  return fmt::format("{} of {} values{} {} in the cast {}{}, the first at index {}", overflow.elements,
+                     element_count(tensor.info.shape), of, what, from, name(tensor.info.dtype), overflow.first);
+}
+
+std::string of_tensor(const Tensor& tensor) { return fmt::format(" of tensor '{}'", printable(tensor.info.name)); }
+
+// The error names the first tensor as a field, and others in its message.
+[[noreturn]] void fail_overflow(const Model& model, const std::vector<const Tensor*>& tensors, std::string_view what) {
+  constexpr std::size_t kListed = 20;
+  std::string listed;
+  for (std::size_t i = 0; i < std::min(tensors.size(), kListed); ++i) {
+    const Tensor& tensor = *tensors[i];
+    listed += (i == 0 ? "" : "; ") + describe(tensor, tensor.data->overflow(), i == 0 ? "" : of_tensor(tensor), what);
+  }
+  if (tensors.size() > kListed) listed += fmt::format("; and {} more tensors", tensors.size() - kListed);
+  throw Error(ErrorCode::kUnsupported, fmt::format("{}. Choose a wider type, or --on-overflow saturate or inf", listed))
+      .in_tensor(tensors.front()->info.name)
+      .in_file(tensors.front()->source_file ? tensors.front()->source_file->path() : model.path);
 }
 
 }  // namespace
@@ -106,21 +150,29 @@ Model cast_tensors(Model model, const CastRules& rules) {
 }
 
 std::vector<Finding> overflow_findings(const Model& model, OnOverflow on_overflow) {
-  constexpr std::size_t kListed = 20;
   const std::string_view what = on_overflow == OnOverflow::kError      ? "do not fit"
                                 : on_overflow == OnOverflow::kSaturate ? "were saturated"
                                                                        : "became infinite, NaN or the largest value";
+  std::vector<const Tensor*> overflowed;
+  for (const Tensor& tensor : model.tensors)
+    if (tensor.data->overflow().elements > 0) overflowed.push_back(&tensor);
+  if (on_overflow == OnOverflow::kError && !overflowed.empty()) fail_overflow(model, overflowed, what);
   std::vector<Finding> findings;
-  std::string listed;
+  for (const Tensor* tensor : overflowed)
+    findings.push_back(
+        {Severity::kWarning, "overflow", describe(*tensor, tensor->data->overflow(), of_tensor(*tensor), what)});
+  return findings;
+}
+
+std::size_t count_narrowed(const Model& model) {
+  std::size_t count = 0;
   for (const Tensor& tensor : model.tensors) {
-    const OverflowCount overflow = tensor.data->overflow();
-    if (overflow.elements == 0) continue;
-    findings.push_back({Severity::kWarning, "overflow", describe(tensor, overflow, what)});
-    if (findings.size() <= kListed) listed += (listed.empty() ? "" : "; ") + findings.back().message;
+    count += std::any_of(tensor.transforms.begin(), tensor.transforms.end(), [](const Transform& step) {
+      return step.op == "cast" &&
+             narrower(*dtype_from_name(step.parameters.at(0).second), *dtype_from_name(step.parameters.at(1).second));
+    });
   }
-  if (on_overflow != OnOverflow::kError || findings.empty()) return findings;
-  if (findings.size() > kListed) listed += fmt::format("; and {} more tensors", findings.size() - kListed);
-  fail(ErrorCode::kUnsupported, "{}. Choose a wider type, or --on-overflow saturate or inf", listed);
+  return count;
 }
 
 }  // namespace wconv

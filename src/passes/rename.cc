@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "wconv/error.h"
+#include "wconv/file.h"
 #include "wconv/pass.h"
 
 namespace wconv {
@@ -97,14 +98,30 @@ void replace(std::vector<std::string>& names, const Replacement& replacement, Mo
   if (!used) warn_unused(model, "--rename", replacement.expression());
 }
 
+[[noreturn]] void fail_clash(const Tensor& first, const Tensor& second, const std::string& name) {
+  std::string message;
+  if (first.info.name == second.info.name) {
+    message = fmt::format("two tensors of the input are named '{}'", printable(name));
+    if (first.source_file && second.source_file)
+      message += fmt::format(" (their data begins at bytes {} and {})", first.source_offset, second.source_offset);
+    message += "; where one of them lies in a part of a nested checkpoint, --key PATH takes that part alone";
+  } else {
+    message = fmt::format(
+        "the tensors '{}' and '{}' would both be named '{}'; keep them apart with another --strip-prefix or --rename, "
+        "leave one out with --exclude, or take one part of a nested checkpoint with --key PATH",
+        printable(first.info.name), printable(second.info.name), printable(name));
+  }
+  Error error(ErrorCode::kUsage, std::move(message));
+  if (second.source_file) error.in_file(second.source_file->path());
+  throw error;
+}
+
 void check_clashes(const Model& model, const std::vector<std::string>& names) {
   std::unordered_map<std::string_view, std::size_t> seen;
   seen.reserve(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto [at, is_new] = seen.emplace(names[i], i);
-    if (!is_new)
-      fail(ErrorCode::kUsage, "the tensors '{}' and '{}' would both be named '{}'",
-           printable(model.tensors[at->second].info.name), printable(model.tensors[i].info.name), printable(names[i]));
+    if (!is_new) fail_clash(model.tensors[at->second], model.tensors[i], names[i]);
   }
 }
 

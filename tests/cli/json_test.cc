@@ -205,6 +205,37 @@ TEST(ErrorJson, NamesCodeMessageFileTensorAndOffset) {
   EXPECT_NE(result.err.find(error["message"].get<std::string>()), std::string::npos) << "the same text on stderr";
 }
 
+TEST(ErrorJson, OfAnOverflowNamesFileAndTensor) {
+  const TempDir folder;
+  const std::string path = write_safetensors(folder / "m.safetensors", {{"w", DType::kF32, {1}, bytes_of({1e30f})}});
+  const RunResult result = wconv({"convert", path, "-o", folder / "o.safetensors", "--dtype", "f16", "--json"});
+  EXPECT_EQ(result.status, 65);
+  const Json error = document(result)["error"];
+  EXPECT_EQ(error["code"], "unsupported");
+  EXPECT_EQ(error["file"], path);
+  EXPECT_EQ(error["tensor"], "w");
+  EXPECT_TRUE(result.err.starts_with("wconv: error: " + path + ": tensor 'w': 1 of 1 values do not fit")) << result.err;
+  EXPECT_EQ(folder.names().size(), 1u);
+}
+
+TEST(ConvertJson, ADryRunSaysThatValuesAreNotChecked) {
+  const TempDir folder;
+  const std::string path = write_safetensors(folder / "m.safetensors", {{"w", DType::kF32, {1}, bytes_of({1e30f})}});
+  const std::vector<std::string> common = {"convert", path, "-o", folder / "o.safetensors", "--dry-run", "--dtype"};
+  const auto dry = [&](const std::string& dtype, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = common;
+    arguments.push_back(dtype);
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return wconv(arguments);
+  };
+  const std::string text = "a dry run checks no values: those of 1 tensor are cast to a type of less range";
+  const RunResult narrow = dry("f16", {});
+  EXPECT_EQ(narrow.status, 0);
+  EXPECT_NE(narrow.err.find(text), std::string::npos) << narrow.err;
+  EXPECT_EQ(document(dry("f16", {"--json"}))["warnings"].size(), 1u);
+  EXPECT_EQ(dry("f64", {}).err, "");
+}
+
 TEST(ErrorJson, IsWrittenForAWrongCommandLineToo) {
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{"--json"},

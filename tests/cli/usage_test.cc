@@ -38,6 +38,21 @@ TEST_F(Usage, WhatAnOptionMakesImpossible) {
   expect_error({}, "o.pkl", 2, "a bare pickle is not written");
 }
 
+TEST_F(Usage, AnEmptyValueIsNotTheSameAsNoOption) {
+  for (const char* option : {"--to", "--dtype", "--key", "--shard-size"}) {
+    expect_error({option, ""}, "o.gguf", 2, std::string(option) + ": the value is empty");
+    expect_error({std::string(option) + "="}, "o.gguf", 2, option);
+  }
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"inspect", model_, "--key", ""},
+                                                    {"verify", model_, "--key", ""},
+                                                    {"verify", model_, model_, "--candidate-key", ""},
+                                                    {"verify", model_, ""}}) {
+    const RunResult result = wconv(arguments);
+    EXPECT_EQ(result.status, 2) << arguments[0];
+    EXPECT_NE(result.err.find("the value is empty"), std::string::npos) << result.err;
+  }
+}
+
 TEST_F(Usage, NothingLeft) {
   expect_error({"--exclude", "*"}, "o.safetensors", 2, "--include and --exclude leave none of the 1 tensor");
   expect_error({"--include", "w", "--exclude", "w"}, "o.gguf", 2, "leave none of the 1 tensor");

@@ -121,10 +121,65 @@ std::vector<float> with_overflow() {
 }
 
 TEST(CastOverflow, IsAnErrorThatNamesTensorCountAndIndex) {
+  EXPECT_EQ(refusal(model_with(DType::kF32, with_overflow()), to(DType::kF16), ErrorCode::kUnsupported),
+            "memory: tensor 'w': 2 of 10000 values do not fit in the cast F32 to F16, the first at index 4097. Choose "
+            "a wider "
+            "type, or --on-overflow saturate or inf");
+}
+
+TEST(CastOverflow, OtherTensorsStandInTheMessage) {
+  const auto bytes = bytes_of<float>({1.f, 1e30f});
+  const Model model = test::make_model({{"a", DType::kF32, {2}, bytes}, {"b", DType::kF32, {2}, bytes}});
   EXPECT_EQ(
-      refusal(model_with(DType::kF32, with_overflow()), to(DType::kF16), ErrorCode::kUnsupported),
-      "2 of 10000 values of tensor 'w' do not fit in the cast F32 to F16, the first at index 4097. Choose a wider "
-      "type, or --on-overflow saturate or inf");
+      refusal(model, to(DType::kF16), ErrorCode::kUnsupported),
+      "memory: tensor 'a': 1 of 2 values do not fit in the cast F32 to F16, the first at index 1; 1 of 2 values of "
+      "tensor 'b' do not fit in the cast F32 to F16, the first at index 1. Choose a wider type, or --on-overflow "
+      "saturate or inf");
+}
+
+// The table below says which casts can overflow, by the ranges of the types.
+TEST(CastOverflow, NarrowedTensorsAreCounted) {
+  const auto narrowed = [](DType from, DType to) {
+    const Model model = test::make_model({{"w", from, {4}, std::vector<std::byte>(32)}});
+    return count_narrowed(cast_tensors(model, tensor_to(to))) == 1;
+  };
+  using enum DType;
+  for (const auto& [from, to] : {std::pair{kF32, kF16},
+                                 {kBF16, kF16},
+                                 {kF64, kF32},
+                                 {kF16, kF8E4M3},
+                                 {kF8E5M2, kF8E4M3},
+                                 {kF16, kF4},
+                                 {kF32, kBF16},
+                                 {kF32, kF8E8M0},
+                                 {kF8E4M3, kF6E2M3},
+                                 {kI64, kI32},
+                                 {kI32, kU32},
+                                 {kU32, kI32},
+                                 {kU8, kI8},
+                                 {kI8, kBool},
+                                 {kU4, kI4},
+                                 {kI4, kU4},
+                                 {kI4, kI2},
+                                 {kU64, kI64}}) {
+    EXPECT_TRUE(narrowed(from, to)) << name(from) << " " << name(to);
+  }
+  for (const auto& [from, to] : {std::pair{kF16, kF32},
+                                 {kF16, kBF16},
+                                 {kBF16, kF32},
+                                 {kF8E4M3, kF16},
+                                 {kF4, kF8E4M3},
+                                 {kF6E3M2, kF16},
+                                 {kI32, kI64},
+                                 {kU32, kI64},
+                                 {kU8, kI16},
+                                 {kBool, kI8},
+                                 {kBool, kU2},
+                                 {kI2, kI4},
+                                 {kU4, kI8},
+                                 {kF32, kF32}}) {
+    EXPECT_FALSE(narrowed(from, to)) << name(from) << " " << name(to);
+  }
 }
 
 TEST(CastOverflow, Saturates) {
@@ -297,7 +352,7 @@ TEST(IntegerCast, WhatDoesNotFitIsCounted) {
   EXPECT_EQ(flags, bytes_of<std::uint8_t>({0, 1, 1, 0}));
   EXPECT_EQ(flags_count.elements, 2u);
   EXPECT_NE(refusal(model_with<std::int32_t>(DType::kI32, {300}), tensor_to(DType::kU8), ErrorCode::kUnsupported)
-                .find("1 of 1 values of tensor 'w' do not fit in the cast I32 to U8, the first at index 0"),
+                .find("tensor 'w': 1 of 1 values do not fit in the cast I32 to U8, the first at index 0"),
             std::string::npos);
 }
 

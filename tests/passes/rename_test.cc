@@ -74,10 +74,15 @@ TEST(Rename, TwoRulesAreOneTransform) {
   EXPECT_EQ(model.tensors[0].transforms[0].parameters.front().second, "m.a");
 }
 
-TEST(Rename, ClashNamesAllThree) {
+TEST(Rename, ClashNamesAllThreeAndWhatToDo) {
   EXPECT_EQ(refusal({"module.a", "b", "a"}, {{"module."}, {}}),
-            "the tensors 'module.a' and 'a' would both be named 'a'");
-  EXPECT_EQ(refusal({"w.0", "w.1"}, {{}, {{"\\d", "n"}}}), "the tensors 'w.0' and 'w.1' would both be named 'w.n'");
+            "the tensors 'module.a' and 'a' would both be named 'a'; keep them apart with another --strip-prefix or "
+            "--rename, leave one out with --exclude, or take one part of a nested checkpoint with --key PATH");
+  EXPECT_TRUE(refusal({"w.0", "w.1"}, {{}, {{"\\d", "n"}}})
+                  .starts_with("the tensors 'w.0' and 'w.1' would both be named 'w.n'; "));
+  EXPECT_EQ(refusal({"a.b", "a.b"}, {}),
+            "two tensors of the input are named 'a.b'; where one of them lies in a part of a nested checkpoint, "
+            "--key PATH takes that part alone");
 }
 
 TEST(Rename, NamesMayBeSwapped) { EXPECT_EQ(replaced({"a", "b"}, {{"a", "t"}, {"b", "a"}, {"t", "b"}}), "b a"); }

@@ -208,6 +208,16 @@ Layout plan(const Model& source, Model& model, const ConvertOptions& options, co
   return layout;
 }
 
+// A dry run reads no values.
+void warn_unchecked(const Model& model, ConvertSummary& summary) {
+  const std::size_t narrowed = count_narrowed(model);
+  if (narrowed == 0) return;
+  summary.warnings.push_back(
+      fmt::format("a dry run checks no values: those of {} are cast to a type of less range, which they may not fit",
+                  counted(narrowed, "tensor")));
+  warn(summary.warnings.back());
+}
+
 int convert(const Globals& globals, const ConvertOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   check_is_path(options.input, "model");
@@ -236,6 +246,7 @@ int convert(const Globals& globals, const ConvertOptions& options) {
   note(fmt::format("{}: {} tensors to {}, with {} of memory for weights", source.path, summary.tensors,
                    target.writer->name(), human_size(memory)));
   if (options.dry_run) {
+    warn_unchecked(model, summary);
     print_plan(globals, summary, layout, model, memory);
     return 0;
   }
@@ -267,8 +278,8 @@ Verb add_convert(CLI::App& app, const Globals& globals) {
                    "Output; its extension picks the format, none is a Hugging Face folder")
       ->type_name("OUT")
       ->required();
-  verb->add_option("--to", options->to, "Format of the output: safetensors, pytorch, gguf, hf")->type_name("FORMAT");
-  verb->add_option("--dtype", options->dtype, "Cast every floating-point tensor to this type")->type_name("T");
+  add_text(*verb, "--to", options->to, "Format of the output: safetensors, pytorch, gguf, hf")->type_name("FORMAT");
+  add_text(*verb, "--dtype", options->dtype, "Cast every floating-point tensor to this type")->type_name("T");
   add_list(*verb, "--tensor-dtype", options->tensor_dtype, "Cast the tensors that match; the last match wins")
       ->type_name("GLOB=T");
   verb->add_option("--on-overflow", options->on_overflow, "Values too large for the type: error, saturate or inf")
@@ -280,8 +291,8 @@ Verb add_convert(CLI::App& app, const Globals& globals) {
       ->type_name("P");
   add_list(*verb, "--rename", options->rename, "Replace what matches in names ($1 is a group)")
       ->type_name("REGEX=REPLACEMENT");
-  verb->add_option("--key", options->key, "Part of a nested checkpoint, e.g. model_state_dict")->type_name("PATH");
-  verb->add_option("--shard-size", options->shard_size, "Split the output into files of at most this size")
+  add_text(*verb, "--key", options->key, "Part of a nested checkpoint, e.g. model_state_dict")->type_name("PATH");
+  add_text(*verb, "--shard-size", options->shard_size, "Split the output into files of at most this size")
       ->type_name("SIZE");
   add_list(*verb, "--set", options->metadata.set,
            "Set metadata; what follows the key's last ':' is its type, as in KEY:u32=7; without one the type is\n"

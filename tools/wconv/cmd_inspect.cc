@@ -92,7 +92,7 @@ Verb add_inspect(CLI::App& app, const Globals& globals) {
   verb->add_option("MODEL", arguments->models, "Files, folders or index files")->type_name("")->required()->take_all();
   add_list(*verb, "--tensors", arguments->tensors, "List only the tensors whose names match; may be repeated")
       ->type_name("GLOB");
-  verb->add_option("--key", arguments->key, "Part of a nested PyTorch checkpoint to show, e.g. model_state_dict")
+  add_text(*verb, "--key", arguments->key, "Part of a nested PyTorch checkpoint to show, e.g. model_state_dict")
       ->type_name("PATH");
   verb->add_flag("--stats", arguments->stats, "Read all values: min, max, mean, sd, zeros, NaN, infinite, percentiles");
   verb->add_flag("--hash", arguments->hash, "SHA-256 of every file and of every tensor's stored bytes");

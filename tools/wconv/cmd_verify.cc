@@ -97,7 +97,7 @@ Verb add_verify(CLI::App& app, const Globals& globals) {
   verb->add_option("REFERENCE", arguments->reference, "The model to compare with, or the one to check")
       ->type_name("")
       ->required();
-  verb->add_option("CANDIDATE", arguments->candidate, "The model that should equal it; of any format")->type_name("");
+  add_text(*verb, "CANDIDATE", arguments->candidate, "The model that should equal it; of any format")->type_name("");
   auto* keys = verb->add_flag("--keys", arguments->keys, "Compare names and shapes only");
   verb->add_flag("--tensors", arguments->tensors, "Compare all values (the default)")->excludes(keys);
   verb->add_option("--max-rmse", arguments->max_rmse,
@@ -110,9 +110,9 @@ Verb add_verify(CLI::App& app, const Globals& globals) {
       ->check(CLI::Range(-1.0, 1.0))
       ->excludes(keys);
   verb->add_flag("--manifest", arguments->manifest, "Require the manifest beside one model, and check its digests");
-  verb->add_option("--key", arguments->key, "Part of a nested PyTorch checkpoint to take, of REFERENCE")
+  add_text(*verb, "--key", arguments->key, "Part of a nested PyTorch checkpoint to take, of REFERENCE")
       ->type_name("PATH");
-  verb->add_option("--candidate-key", arguments->candidate_key, "The same for CANDIDATE")->type_name("PATH");
+  add_text(*verb, "--candidate-key", arguments->candidate_key, "The same for CANDIDATE")->type_name("PATH");
   verb->footer(
       "Exit status: 0 equal, within the thresholds, or whole; 1 different; 65 damaged, or values that cannot be\n"
       "decoded. With no threshold values must be equal; another dtype with equal values is equal. NaN equals NaN.");

@@ -47,6 +47,11 @@ CLI::Option* add_list(CLI::App& verb, const std::string& name, std::vector<std::
   return verb.add_option(name, values, help)->take_all()->allow_extra_args(false);
 }
 
+CLI::Option* add_text(CLI::App& verb, const std::string& name, std::string& value, const std::string& help) {
+  const auto not_empty = [](const std::string& text) { return text.empty() ? "the value is empty" : ""; };
+  return verb.add_option(name, value, help)->check(CLI::Validator(not_empty, ""));
+}
+
 void check_is_path(const std::string& path, std::string_view what) {
   if (path != "-") return;
   fail(ErrorCode::kUsage,

@@ -36,6 +36,9 @@ Verb add_verify(CLI::App& app, const Globals& globals);
 CLI::Option* add_list(CLI::App& verb, const std::string& name, std::vector<std::string>& values,
                       const std::string& help);
 
+// An option whose value is a text that is not empty; without the option `value` is.
+CLI::Option* add_text(CLI::App& verb, const std::string& name, std::string& value, const std::string& help);
+
 // Set by SIGINT, SIGTERM and SIGHUP to the signal's number.
 const std::atomic<int>& interrupted();
 // Handlers for those, no SIGPIPE, and no file that wconv opens can become its stdin, stdout or stderr.
