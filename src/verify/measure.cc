@@ -67,6 +67,7 @@ class Measuring {
     for (const std::size_t large : large_) {
       distinct_[large].measures.stats = stats_of(*distinct_[large].tensor, options_.threads);
     }
+    for (const SourceFile& file : model_.files) file.file->check_unchanged();
     for (std::size_t i = 0; i < distinct_of_.size(); ++i) result_.tensors[i] = distinct_[distinct_of_[i]].measures;
     return std::move(result_);
   }
@@ -89,7 +90,6 @@ class Measuring {
              const auto& file = model_.files[f].file;
              const auto read = [&](std::uint64_t offset, std::span<std::byte> out) { file->read(offset, out); };
              result_.file_sha256[f] = digest(file->size(), 1, read, [this](std::uint64_t n) { advance(n); });
-             file->check_unchanged();
            }});
     }
     for (Distinct& item : distinct_) {

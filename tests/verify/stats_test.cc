@@ -203,5 +203,30 @@ TEST(Measure, GivesDigestsOfTensorsAndFilesAndMeasuresTiedOnesOnce) {
   EXPECT_EQ(total, std::filesystem::file_size(dir / "m.safetensors") + 2 * (8 + 3'000'000));
 }
 
+// Of the same size, as an editor or another run might leave it.
+TEST(Measure, RefusesAFileThatChangesMeanwhile) {
+  for (const bool digests : {false, true}) {
+    const test::TempDir dir;
+    const std::string path = test::write_safetensors(
+        dir / "m.safetensors",
+        {{"a", DType::kF32, {2}, test::bytes_of({1.0f, 2.0f})}, {"b", DType::kF32, {1}, test::bytes_of({3.0f})}});
+    const Model model = open_model(path, {});
+    MeasureOptions options;
+    options.stats = !digests;
+    options.digests = digests;
+    options.threads = 1;
+    const auto later = std::filesystem::last_write_time(path) + std::chrono::seconds(1);
+    options.progress = [&](std::uint64_t, std::uint64_t) { std::filesystem::last_write_time(path, later); };
+    const std::vector<std::size_t> chosen = {0, 1};
+    try {
+      measure(model, chosen, options);
+      ADD_FAILURE() << "it was not noticed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kIo);
+      EXPECT_NE(std::string(error.what()).find("changed during the run"), std::string::npos) << error.what();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace wconv
