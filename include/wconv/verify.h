@@ -26,8 +26,9 @@ struct VerifyOptions {
 };
 
 // Values are compared decoded, in binary64 (64-bit integers exactly); complex numbers part by part. NaN equals NaN, and
-// -0 equals 0. The metrics are over the pairs of values that are finite on both sides; a pair that is finite on one
-// side only, or NaN against infinity, or two different infinities is a nonfinite mismatch, which no threshold allows.
+// -0 equals 0. A pair that is finite on one side only, or NaN against infinity, or two different infinities is a
+// nonfinite mismatch, which no threshold allows; with one, max_abs and rmse are +inf, snr_db is -inf and cosine NaN.
+// Other pairs that are not finite count for nothing in the metrics.
 //
 // status:
 //   "equal"        same dtype, shape and values
@@ -50,7 +51,8 @@ struct TensorComparison {
   std::uint64_t values = 0, different_values = 0;
   std::uint64_t first_difference = 0;  // flat index; where different_values is not 0
   std::uint64_t nonfinite_mismatches = 0;
-  bool same_bits = true;  // false for equal values that differ in the sign of a zero or in a NaN's payload
+  std::uint64_t nans[2] = {0, 0};  // in the reference, in the candidate; where their bytes differ
+  bool same_bits = true;           // false for equal values that differ in the sign of a zero or in a NaN's payload
   bool passes() const { return status == "equal" || status == "dtype" || status == "within"; }
 };
 

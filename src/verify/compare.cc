@@ -103,6 +103,8 @@ class SliceComparer {
     for (std::size_t i = 0; i < a.size(); ++i) {
       if (std::isfinite(a[i]) && std::isfinite(b[i])) continue;
       ++part.set_aside;
+      part.nans[0] += std::isnan(a[i]);
+      part.nans[1] += std::isnan(b[i]);
       const bool same = a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]));
       if (!same) first = std::min(first, i);
       part.nonfinite += !same;
@@ -139,6 +141,7 @@ void Sums::merge(const Sums& later) {
   different += later.different;
   set_aside += later.set_aside;
   nonfinite += later.nonfinite;
+  for (int side = 0; side < 2; ++side) nans[side] += later.nans[side];
   max_abs = std::max(max_abs, later.max_abs);
   noise += later.noise;
   product += later.product;

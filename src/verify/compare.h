@@ -22,6 +22,7 @@ struct Pair {
 struct Sums {
   std::uint64_t values = 0, different = 0, first_difference = 0;
   std::uint64_t set_aside = 0, nonfinite = 0;  // pairs that are not finite on both sides; those of them that differ
+  std::uint64_t nans[2] = {0, 0};              // in the reference, in the candidate
   double max_abs = 0, noise = 0, product = 0, reference = 0, candidate = 0;  // Σ(a-b)², Σab, Σa², Σb²
   void merge(const Sums& later);
 };

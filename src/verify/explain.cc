@@ -138,6 +138,20 @@ std::string explain_shape(const TensorComparison& tensor, bool same_flat) {
   return text;
 }
 
+void explain_nonfinite(const std::vector<TensorComparison>& tensors, std::vector<std::string>& out) {
+  std::size_t count = 0;
+  for (const TensorComparison& tensor : tensors) {
+    if (tensor.nonfinite_mismatches == 0 || ++count > kShapes) continue;
+    out.push_back(fmt::format(
+        "'{}' has {} where NaN or infinity stands against another value, so that no measure is finite; NaN: {} in the "
+        "reference, {} in the candidate",
+        tensor.name, count_text(tensor.nonfinite_mismatches, "place"), tensor.nans[0], tensor.nans[1]));
+  }
+  if (count > kShapes)
+    out.push_back(
+        fmt::format("NaN or infinity against another value in {} more", count_text(count - kShapes, "tensor")));
+}
+
 }  // namespace
 
 std::vector<std::string> explain_keys(const Model& reference, const Model& candidate, const KeyMap& keys) {
@@ -170,6 +184,7 @@ std::vector<std::string> explain_tensors(const std::vector<TensorComparison>& te
                               names_text(transposed)));
   }
   explain_dtypes(tensors, keys_only, out);
+  explain_nonfinite(tensors, out);
   if (!other_bits.empty()) {
     out.push_back(fmt::format("equal in value but not in every bit (the sign of a zero, or what a NaN carries): {}",
                               names_text(other_bits)));

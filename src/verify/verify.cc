@@ -23,10 +23,17 @@ void set_metrics(TensorComparison& tensor, const Sums& sums) {
   tensor.different_values = sums.different;
   tensor.first_difference = sums.first_difference;
   tensor.nonfinite_mismatches = sums.nonfinite;
+  std::copy(std::begin(sums.nans), std::end(sums.nans), std::begin(tensor.nans));
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (sums.nonfinite > 0) {
+    tensor.max_abs = tensor.rmse = kInfinity;
+    tensor.cosine = std::numeric_limits<double>::quiet_NaN();
+    tensor.snr_db = -kInfinity;
+    return;
+  }
   tensor.max_abs = sums.max_abs;
   const std::uint64_t finite = sums.values - sums.set_aside;
   tensor.rmse = finite == 0 ? 0 : std::sqrt(sums.noise / static_cast<double>(finite));
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (sums.noise == 0 && sums.max_abs == 0) {
     tensor.cosine = 1;
     tensor.snr_db = kInfinity;

@@ -59,6 +59,13 @@ TEST_F(ExitStatus, WrongUsageIs2) {
   expect_error(wconv({"convert", model_, "-o", folder_ / "o.gguf", "--dtype", "f99"}), 2, "f99");
   expect_error(wconv({"convert", model_, "-o", folder_ / "o.gguf", "--include", "nothing*"}), 2, "nothing*");
   expect_error(wconv({"convert", model_, "-o", other_}), 2, "--force");
+  for (const char* number : {"x", "-1", "inf", "nan", "1e400", "1x"}) {
+    const RunResult rmse = wconv({"verify", model_, other_, "--max-rmse", number});
+    expect_error(rmse, 2, std::string("--max-rmse: '") + number + "' is not a finite number from 0 on");
+    EXPECT_LT(rmse.err.size(), 120u);
+  }
+  expect_error(wconv({"verify", model_, other_, "--min-cosine", "nan"}), 2, "'nan' is not a number from -1 to 1");
+  expect_error(wconv({"verify", model_, other_, "--min-cosine", "2"}), 2, "'2' is not a number from -1 to 1");
   expect_error(wconv({"inspect", "-"}), 2, "'-'");
   expect_error(wconv({"convert", model_, "-o", "-"}), 2, "'-'");
   expect_error(wconv({"verify", model_, "--keys"}), 2, "--keys");

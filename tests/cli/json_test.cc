@@ -1,6 +1,7 @@
 // The documents of --json: one line each, with these keys in this order.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -178,6 +179,23 @@ TEST_F(VerifyJson, HasTheDocumentedKeys) {
   EXPECT_EQ(w["status"], "different");
   EXPECT_EQ(w["dtype"], Json({"F32", "F32"}));
   EXPECT_EQ(w["max_abs"], 2.0);
+}
+
+TEST_F(VerifyJson, ANanOnOneSideIsNoDifferenceOfZero) {
+  const TempDir folder;
+  const auto write = [&](const std::string& name, float value) {
+    return write_safetensors(folder / name, {{"w", DType::kF32, {2}, bytes_of({value, 1.0f})}});
+  };
+  const RunResult result =
+      wconv({"verify", write("a.safetensors", 0), write("b.safetensors", std::nanf("")), "--json"});
+  EXPECT_EQ(result.status, 1);
+  const Json json = document(result), w = json["tensors"][0];
+  EXPECT_EQ(w["max_abs"], "inf");
+  EXPECT_EQ(w["cosine"], "nan");
+  EXPECT_EQ(w["snr_db"], "-inf");
+  EXPECT_EQ(w["nonfinite_mismatches"], 1);
+  EXPECT_EQ(w["nans"], Json({0, 1}));
+  EXPECT_EQ(json["explanations"].size(), 1u);
 }
 
 TEST_F(VerifyJson, OfOneModelSaysWhetherItIsWhole) {

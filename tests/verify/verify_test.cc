@@ -184,6 +184,20 @@ TEST(NonFinite, AMismatchIsCountedAndNoThresholdAllowsIt) {
   EXPECT_EQ(got.nonfinite_mismatches, 3u);
   EXPECT_EQ(got.different_values, 4u);
   EXPECT_EQ(got.first_difference, 1u);
+  EXPECT_EQ(got.nans[0], 2u);
+  EXPECT_EQ(got.nans[1], 0u);
+  EXPECT_EQ(got.max_abs, std::numeric_limits<double>::infinity()) << "no finite number would be true";
+  EXPECT_EQ(got.rmse, std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(got.cosine));
+  EXPECT_EQ(got.snr_db, -std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(
+      explains(compare({f32("w", {kNan, 1})}, {f32("w", {0, 1})}),
+               "'w' has 1 place where NaN or infinity stands against another value, so that no measure is finite; "
+               "NaN: 1 in the reference, 0 in the candidate"));
+}
+
+TEST(NonFinite, PairsThatAgreeCountForNothing) {
+  const TensorComparison got = compare_one(f32("w", {kNan, kInf, 2, 3}), f32("w", {kNan, kInf, 2, 4}));
   EXPECT_EQ(got.max_abs, 1);
   EXPECT_NEAR(got.rmse, std::sqrt(0.5), 1e-15) << "over the two finite pairs";
 }

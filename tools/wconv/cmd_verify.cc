@@ -1,6 +1,8 @@
 // wconv verify: compares two models, or checks that one is whole.
 #include <fmt/format.h>
 
+#include <charconv>
+#include <limits>
 #include <memory>
 
 #include "tool.h"
@@ -89,6 +91,19 @@ int verify_run(const Globals& globals, const VerifyArguments& arguments) {
   return verify_one(globals, arguments);
 }
 
+// A number from `least` to `most`; CLI11's own check prints the range with all 309 digits.
+CLI::Validator number_between(double least, double most, const std::string& wanted) {
+  return CLI::Validator(
+      [=](const std::string& text) {
+        double number = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        const bool is_number = error == std::errc() && end == text.data() + text.size();
+        const bool fits = is_number && number >= least && number <= most;
+        return fits ? std::string() : fmt::format("'{}' is not {}", printable(text.substr(0, 40)), wanted);
+      },
+      "");
+}
+
 }  // namespace
 
 Verb add_verify(CLI::App& app, const Globals& globals) {
@@ -103,11 +118,11 @@ Verb add_verify(CLI::App& app, const Globals& globals) {
   verb->add_option("--max-rmse", arguments->max_rmse,
                    "Accept tensors whose values differ by at most this root-mean-square error, in their own unit")
       ->type_name("X")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number_between(0, std::numeric_limits<double>::max(), "a finite number from 0 on"))
       ->excludes(keys);
   verb->add_option("--min-cosine", arguments->min_cosine, "Accept tensors with at least this cosine similarity")
       ->type_name("X")
-      ->check(CLI::Range(-1.0, 1.0))
+      ->check(number_between(-1, 1, "a number from -1 to 1"))
       ->excludes(keys);
   verb->add_flag("--manifest", arguments->manifest, "Require the manifest beside one model, and check its digests");
   add_text(*verb, "--key", arguments->key, "Part of a nested PyTorch checkpoint to take, of REFERENCE")

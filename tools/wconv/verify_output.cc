@@ -113,7 +113,8 @@ std::string metrics_json(const TensorComparison& tensor) {
                                  json_number(tensor.snr_db), tensor.different_values);
   if (tensor.different_values > 0) text += fmt::format(R"(, "first_difference": {})", tensor.first_difference);
   if (tensor.nonfinite_mismatches > 0)
-    text += fmt::format(R"(, "nonfinite_mismatches": {})", tensor.nonfinite_mismatches);
+    text += fmt::format(R"(, "nonfinite_mismatches": {}, "nans": [{}, {}])", tensor.nonfinite_mismatches,
+                        tensor.nans[0], tensor.nans[1]);
   return text;
 }
 
