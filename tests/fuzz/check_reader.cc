@@ -86,7 +86,16 @@ void check_reader(const OpenFunction& open, std::span<const std::byte> bytes) {
 void check_format(std::string_view format, std::span<const std::byte> bytes) {
   for (const FormatReader* reader : readers()) {
     if (reader->name() != format) continue;
-    return check_reader([&](std::shared_ptr<const File> file) { return reader->open(std::move(file), {}); }, bytes);
+    const auto open = [&](std::shared_ptr<const File> file) {
+      try {
+        return reader->open(std::move(file), {});
+      } catch (const Error& error) {
+        const bool has_place = error.code() == ErrorCode::kCorrupt && format != "pytorch";
+        require(!has_place || error.offset().has_value(), error.what());
+        throw;
+      }
+    };
+    return check_reader(open, bytes);
   }
   require(false, "there is a reader of that name");
 }

@@ -127,14 +127,16 @@ std::vector<Header> open_parts(Header first) {
     const std::string wanted = stem.empty() ? "the first part" : part_name(stem, 0, keys.count);
     throw Error(ErrorCode::kUsage, fmt::format("this is part {} of {} of a split model; give {} instead", keys.no + 1,
                                                keys.count, printable(wanted)))
-        .in_file(path);
+        .in_file(path)
+        .at(first.position_of(kSplitNoKey));
   }
   if (stem.empty())
     throw Error(ErrorCode::kCorrupt,
                 fmt::format("it says it is part 1 of {}, but its name does not end in '{}', so the others "
                             "cannot be found; give it its name back",
                             keys.count, part_name("", 0, keys.count)))
-        .in_file(path);
+        .in_file(path)
+        .at(first.position_of(kSplitCountKey));
   parts.push_back(std::move(first));
   for (std::uint64_t i = 1; i < keys.count; ++i) {
     parts.push_back(open_part(parts.front(), part_name(stem, i, keys.count), i, keys.count));

@@ -33,6 +33,7 @@ class HeaderParser {
     });
     json_.end();
   }
+  const std::vector<std::uint64_t>& key_positions() const { return key_positions_; }  // of the metadata's values
 
  private:
   template <typename... Args>
@@ -40,33 +41,42 @@ class HeaderParser {
     fail_at(json_.position(), ErrorCode::kCorrupt, format, std::forward<Args>(args)...);
   }
 
+  template <typename... Args>
+  [[noreturn]] void refuse_tensor(const std::string& name, fmt::format_string<Args...> format, Args&&... args) const {
+    throw Error(ErrorCode::kCorrupt, fmt::format(format, std::forward<Args>(args)...))
+        .in_tensor(name)
+        .at(json_.position());
+  }
+
   void metadata() {
     if (std::exchange(had_metadata_, true)) refuse("duplicate key '__metadata__'");
     if (json_.take_null()) return;
     if (json_.next() != '{') refuse("'__metadata__' is {}; only an object of strings is allowed", json_.kind());
-    header_.has_metadata = true;
+    header_.metadata_at = json_.position();
     json_.object([&](std::string key) {
       if (json_.next() != '"') refuse("'__metadata__' key '{}' is {}; only strings are allowed", key, json_.kind());
       if (header_.metadata.size() == kMaxMetadata) refuse("'__metadata__' has more than {} keys", kMaxMetadata);
+      key_positions_.push_back(json_.position());
       header_.metadata.emplace_back(std::move(key), json_.string());
     });
   }
 
   void tensor(std::string name) {
-    if (json_.next() != '{') refuse("tensor '{}' is {}, not an object", name, json_.kind());
+    if (json_.next() != '{') refuse_tensor(name, "its entry is {}, not an object", json_.kind());
     Entry entry;
+    entry.position = json_.position();
     entry.info.name = std::move(name);
     std::array<bool, kFields.size()> seen{};
     json_.object([&](const std::string& field) {
       const auto known = std::find(kFields.begin(), kFields.end(), field);
       if (known == kFields.end()) return json_.skip_value();
       if (std::exchange(seen[static_cast<std::size_t>(known - kFields.begin())], true)) {
-        refuse("tensor '{}' has a duplicate field '{}'", entry.info.name, field);
+        refuse_tensor(entry.info.name, "duplicate field '{}'", field);
       }
       take_field(entry, field);
     });
     for (std::size_t f = 0; f < kFields.size(); ++f) {
-      if (!seen[f]) refuse("tensor '{}' has no field '{}'", entry.info.name, kFields[f]);
+      if (!seen[f]) refuse_tensor(entry.info.name, "it has no field '{}'", kFields[f]);
     }
     header_.entries.push_back(std::move(entry));
   }
@@ -78,33 +88,32 @@ class HeaderParser {
       entry.info.shape.assign(numbers.begin(), numbers.end());
       return;
     }
-    if (numbers.size() != 2) refuse("tensor '{}' has {} data_offsets, not 2", entry.info.name, numbers.size());
+    if (numbers.size() != 2) refuse_tensor(entry.info.name, "it has {} data_offsets, not 2", numbers.size());
     entry.begin = numbers[0];
     entry.end = numbers[1];
   }
 
   void take_dtype(Entry& entry) {
     if (json_.next() != '"') {
-      refuse("tensor '{}' field 'dtype' holds {}; only a string is allowed", entry.info.name, json_.kind());
+      refuse_tensor(entry.info.name, "field 'dtype' holds {}; only a string is allowed", json_.kind());
     }
     const std::string text = json_.string();
     const auto dtype = dtype_from_safetensors(text);
-    if (!dtype) refuse("tensor '{}' has the dtype '{}', which safetensors does not define", entry.info.name, text);
+    if (!dtype) refuse_tensor(entry.info.name, "it has the dtype '{}', which safetensors does not define", text);
     entry.info.dtype = *dtype;
   }
 
   std::vector<std::uint64_t> take_numbers(const std::string& name, const std::string& field) {
     constexpr std::string_view kAllowed = "only an array of integers from 0 to 2^64-1 is allowed";
-    if (json_.next() != '[') refuse("tensor '{}' field '{}' holds {}; {}", name, field, json_.kind(), kAllowed);
+    if (json_.next() != '[') refuse_tensor(name, "field '{}' holds {}; {}", field, json_.kind(), kAllowed);
     std::vector<std::uint64_t> numbers;
     std::string text;
     json_.array([&] {
-      if (numbers.size() == kMaxRank)
-        refuse("tensor '{}' field '{}' holds more than {} numbers", name, field, kMaxRank);
+      if (numbers.size() == kMaxRank) refuse_tensor(name, "field '{}' holds more than {} numbers", field, kMaxRank);
       const std::string_view kind = json_.kind();
-      if (kind != "a number") refuse("tensor '{}' field '{}' holds {}; {}", name, field, kind, kAllowed);
+      if (kind != "a number") refuse_tensor(name, "field '{}' holds {}; {}", field, kind, kAllowed);
       if (!json_.unsigned_integer(numbers.emplace_back(), text)) {
-        refuse("tensor '{}' field '{}' holds {}; {}", name, field, text, kAllowed);
+        refuse_tensor(name, "field '{}' holds {}; {}", field, text, kAllowed);
       }
     });
     return numbers;
@@ -113,16 +122,36 @@ class HeaderParser {
   JsonScanner json_;
   Header& header_;
   bool had_metadata_ = false;
+  std::vector<std::uint64_t> key_positions_;
 };
 
+// Two members of `list` with one key: the later one, in the header's order, and then the earlier one.
 template <typename List, typename Key>
-void refuse_duplicates(const List& list, const Key& key, std::string_view what) {
+std::optional<std::pair<std::size_t, std::size_t>> find_duplicate(const List& list, const Key& key) {
   std::vector<std::size_t> order(list.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(list[a]) < key(list[b]); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return key(list[a]) < key(list[b]); });
   for (std::size_t i = 1; i < order.size(); ++i) {
-    if (key(list[order[i - 1]]) != key(list[order[i]])) continue;
-    fail(ErrorCode::kCorrupt, "duplicate {} '{}' in the header", what, key(list[order[i]]));
+    if (key(list[order[i - 1]]) == key(list[order[i]])) return std::pair(order[i], order[i - 1]);
+  }
+  return std::nullopt;
+}
+
+void refuse_duplicates(const Header& header, const std::vector<std::uint64_t>& key_positions) {
+  const auto name_of = [](const Entry& entry) -> const std::string& { return entry.info.name; };
+  if (const auto found = find_duplicate(header.entries, name_of)) {
+    const Entry &later = header.entries[found->first], &earlier = header.entries[found->second];
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("the header has this name twice; the first is at byte {}", earlier.position))
+        .in_tensor(later.info.name)
+        .at(later.position);
+  }
+  const auto key_of = [](const auto& entry) -> const std::string& { return entry.first; };
+  if (const auto found = find_duplicate(header.metadata, key_of)) {
+    fail_at(key_positions[found->first], ErrorCode::kCorrupt,
+            "duplicate __metadata__ key '{}'; the first is at byte {}", header.metadata[found->first].first,
+            key_positions[found->second]);
   }
 }
 
@@ -130,8 +159,8 @@ void refuse_duplicates(const List& list, const Key& key, std::string_view what) 
 
 Header parse_header(const std::shared_ptr<const File>& file) {
   if (file->size() < 8) {
-    fail(ErrorCode::kCorrupt, "{} bytes is too small for a safetensors file, which begins with an 8-byte length",
-         file->size());
+    fail_at(0, ErrorCode::kCorrupt, "{} bytes is too small for a safetensors file, which begins with an 8-byte length",
+            file->size());
   }
   ByteReader reader(file);
   const std::uint64_t size = reader.u64("header length");
@@ -145,11 +174,9 @@ Header parse_header(const std::shared_ptr<const File>& file) {
   Header header;
   header.data_begin = 8 + size;
   if (size == 0 || reader.u8("header") != '{') fail_at(8, ErrorCode::kCorrupt, "the header does not begin with '{{'");
-  HeaderParser(file, 8, header.data_begin, header).parse();
-  refuse_duplicates(
-      header.entries, [](const Entry& entry) -> const std::string& { return entry.info.name; }, "tensor");
-  refuse_duplicates(
-      header.metadata, [](const auto& entry) -> const std::string& { return entry.first; }, "__metadata__ key");
+  HeaderParser parser(file, 8, header.data_begin, header);
+  parser.parse();
+  refuse_duplicates(header, parser.key_positions());
   return header;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,13 +19,14 @@ inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the reference 
 struct Entry {
   TensorInfo info;
   std::uint64_t begin = 0, end = 0;  // bytes from the start of the data
+  std::uint64_t position = 0;        // file offset of its fields, for messages
 };
 
 struct Header {
   std::deque<Entry>
       entries;  // in the header's order; names are unique. A deque can be consumed and never copies itself
   std::vector<std::pair<std::string, std::string>> metadata;  // in the header's order; keys are unique
-  bool has_metadata = false;                                  // an object, even one without keys
+  std::optional<std::uint64_t> metadata_at;                   // file offset of its object, which may be without keys
   std::uint64_t data_begin = 0;                               // file offset of the first data byte
 };
 

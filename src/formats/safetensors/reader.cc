@@ -38,7 +38,7 @@ void check_ranges(Header& header, std::uint64_t file_bytes) {
     try {
       bytes = storage_bytes(entry.info.dtype, entry.info.shape);
     } catch (Error& error) {
-      throw error.in_tensor(entry.info.name);
+      throw error.in_tensor(entry.info.name).at(entry.position);
     }
     if (bytes != entry.end - entry.begin) {
       refuse(fmt::format("shape and dtype {} need {} bytes, but data_offsets [{}, {}] span {}", name(entry.info.dtype),
@@ -73,8 +73,12 @@ class Reader final : public FormatReader {
     model.format = name();
     model.path = file->path();
     model.files.push_back({file->path(), file->size(), file});
-    model.metadata = metadata_from_text(header.metadata);
-    if (header.has_metadata && header.metadata.empty()) model.metadata.set_stated();
+    try {
+      model.metadata = metadata_from_text(header.metadata);
+    } catch (Error& error) {
+      throw error.at(*header.metadata_at);
+    }
+    if (header.metadata_at && header.metadata.empty()) model.metadata.set_stated();
     model.tensors.reserve(header.entries.size());
     for (; !header.entries.empty(); header.entries.pop_front()) {
       Entry& entry = header.entries.front();

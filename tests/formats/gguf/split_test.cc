@@ -74,6 +74,11 @@ TEST_F(GgufSplit, MissingPart) {
                  "part 2 of 3 missing: m-00002-of-00003.gguf");
 }
 
+TEST_F(GgufSplit, RefusalsOfThePartGivenNameThePlace) {
+  EXPECT_EQ(refused(add("m-00002-of-00002.gguf", {.no = 1, .tensors = {"b"}})).offset, 24u) << "split.no";
+  EXPECT_EQ(refused(add("renamed.gguf", {.no = 0, .tensors = {"a"}})).offset, 46u) << "split.count";
+}
+
 TEST_F(GgufSplit, InMemoryNothingIsBesideIt) {
   const auto file = File::from_bytes("m-00001-of-00002.gguf", part_bytes({.tensors = {"a"}}));
   EXPECT_EQ(refusal([&] { gguf_reader().open(file, {}); }).code, ErrorCode::kMissing);

@@ -30,6 +30,7 @@ void expect_refused(std::span<const std::byte> bytes, std::string_view words) {
     ADD_FAILURE() << "not refused: " << words;
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kCorrupt) << error.what();
+    EXPECT_TRUE(error.offset().has_value()) << error.what();
     EXPECT_NE(std::string_view(error.what()).find(words), std::string_view::npos) << error.what() << "\nnot: " << words;
   }
 }
@@ -90,11 +91,12 @@ TEST(Header, IsUtf8) {
 }
 
 TEST(Header, KeysAreUnique) {
-  expect_refused(tensors({{"a", 0, 1}, {"a", 1, 2}}), "xy", "duplicate tensor 'a' in the header");
-  expect_refused(tensors({{"a", 0, 1}, {"a", 0, 1}}), "x", "duplicate tensor 'a'");
-  expect_refused(tensors({{"a", 0, 1}, {"\\u0061", 1, 2}}), "xy", "duplicate tensor 'a'");
+  expect_refused(tensors({{"a", 0, 1}, {"a", 1, 2}}), "xy",
+                 "tensor 'a': the header has this name twice; the first is at byte 13 (at byte 65)");
+  expect_refused(tensors({{"a", 0, 1}, {"a", 0, 1}}), "x", "tensor 'a': the header has this name twice");
+  expect_refused(tensors({{"a", 0, 1}, {"\\u0061", 1, 2}}), "xy", "tensor 'a': the header has this name twice");
   expect_refused(R"({"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "x",
-                 "tensor 'a' has a duplicate field 'dtype'");
+                 "tensor 'a': duplicate field 'dtype'");
   expect_refused(R"({"a":{"dtype":"U8","shape":[1],"shape":[1],"data_offsets":[0,1]}})", "x",
                  "duplicate field 'shape'");
   expect_refused(R"({"__metadata__":{},"__metadata__":{}})", "", "duplicate key '__metadata__'");
@@ -123,19 +125,26 @@ TEST(Header, MetadataIsAnObjectOfStrings) {
   expect_refused(R"({"__metadata__":"x"})", "", "'__metadata__' is a string; only an object of strings is allowed");
 }
 
+TEST(Header, TypesOfMetadataFitIt) {
+  expect_refused(R"({"__metadata__":{"n":"x","wconv.types":"{\"n\":\"u32\"}"}})", "",
+                 "metadata 'n' does not fit its type in 'wconv.types'");
+  expect_refused(R"({"__metadata__":{"wconv.types":"[]"}})", "",
+                 "metadata 'wconv.types' is not a JSON object (at byte 24)");
+}
+
 TEST(Header, TensorsHaveTheirThreeFields) {
-  expect_refused(R"({"a":{"shape":[1],"data_offsets":[0,1]}})", "x", "tensor 'a' has no field 'dtype'");
-  expect_refused(R"({"a":{"dtype":"U8","data_offsets":[0,1]}})", "x", "tensor 'a' has no field 'shape'");
-  expect_refused(R"({"a":{"dtype":"U8","shape":[1]}})", "x", "tensor 'a' has no field 'data_offsets'");
-  expect_refused(R"({"a":[]})", "", "tensor 'a' is an array, not an object");
-  expect_refused(R"({"a":1})", "", "tensor 'a' is a number, not an object");
-  expect_refused(one("U8", "[1]", "[0]"), "x", "tensor 'a' has 1 data_offsets, not 2");
-  expect_refused(one("U8", "[1]", "[0,1,2]"), "x", "tensor 'a' has 3 data_offsets, not 2");
-  expect_refused(one("U8", "{}", "[0,1]"), "x", "tensor 'a' field 'shape' holds an object; only an array of integers");
-  expect_refused(one("U8", "[[1]]", "[0,1]"), "x", "tensor 'a' field 'shape' holds an array");
-  expect_refused(one("U8", "1", "[0,1]"), "x", "tensor 'a' field 'shape' holds a number");
+  expect_refused(R"({"a":{"shape":[1],"data_offsets":[0,1]}})", "x", "tensor 'a': it has no field 'dtype'");
+  expect_refused(R"({"a":{"dtype":"U8","data_offsets":[0,1]}})", "x", "tensor 'a': it has no field 'shape'");
+  expect_refused(R"({"a":{"dtype":"U8","shape":[1]}})", "x", "tensor 'a': it has no field 'data_offsets'");
+  expect_refused(R"({"a":[]})", "", "tensor 'a': its entry is an array, not an object");
+  expect_refused(R"({"a":1})", "", "tensor 'a': its entry is a number, not an object");
+  expect_refused(one("U8", "[1]", "[0]"), "x", "tensor 'a': it has 1 data_offsets, not 2");
+  expect_refused(one("U8", "[1]", "[0,1,2]"), "x", "tensor 'a': it has 3 data_offsets, not 2");
+  expect_refused(one("U8", "{}", "[0,1]"), "x", "tensor 'a': field 'shape' holds an object; only an array of integers");
+  expect_refused(one("U8", "[[1]]", "[0,1]"), "x", "tensor 'a': field 'shape' holds an array");
+  expect_refused(one("U8", "1", "[0,1]"), "x", "tensor 'a': field 'shape' holds a number");
   expect_refused(R"({"a":{"dtype":8,"shape":[1],"data_offsets":[0,1]}})", "x",
-                 "tensor 'a' field 'dtype' holds a number; only a string");
+                 "tensor 'a': field 'dtype' holds a number; only a string");
 }
 
 TEST(Header, FieldsThatNobodyKnowsAreReadOver) {
@@ -146,7 +155,7 @@ TEST(Header, FieldsThatNobodyKnowsAreReadOver) {
 
 TEST(Header, DtypesAreThoseOfTheFormatInUpperCase) {
   expect_refused(one("F128", "[1]", "[0,16]"), std::string(16, 'x'),
-                 "tensor 'a' has the dtype 'F128', which safetensors does not define");
+                 "tensor 'a': it has the dtype 'F128', which safetensors does not define");
   expect_refused(one("f32", "[1]", "[0,4]"), "xxxx", "the dtype 'f32'");
   expect_refused(one("Q4_K", "[256]", "[0,144]"), std::string(144, 'x'), "the dtype 'Q4_K'");
   expect_refused(one("", "[1]", "[0,1]"), "x", "the dtype ''");
@@ -154,8 +163,8 @@ TEST(Header, DtypesAreThoseOfTheFormatInUpperCase) {
 
 TEST(Header, NumbersAreUnsigned64BitIntegers) {
   for (const std::string_view number : {"-1", "1.0", "1e2", "18446744073709551616", "true", "null", "\"1\"", "-0"}) {
-    expect_refused(one("U8", fmt::format("[{}]", number), "[0,1]"), "x", "tensor 'a' field 'shape' holds ");
-    expect_refused(one("U8", "[1]", fmt::format("[{},1]", number)), "x", "tensor 'a' field 'data_offsets' holds ");
+    expect_refused(one("U8", fmt::format("[{}]", number), "[0,1]"), "x", "tensor 'a': field 'shape' holds ");
+    expect_refused(one("U8", "[1]", fmt::format("[{},1]", number)), "x", "tensor 'a': field 'data_offsets' holds ");
   }
   expect_refused(one("U8", "[18446744073709551616]", "[0,1]"), "x",
                  "holds 18446744073709551616; only an array of integers from 0 to 2^64-1");
@@ -342,7 +351,7 @@ TEST(Bombs, LongNamesAndMillionsOfMetadataKeysAreRefused) {
 TEST(Bombs, DeepNestingOverflowsNoStack) {
   const std::string deep(1'000'000, '[');
   expect_refused(R"({"a":{"x":)" + deep, "", "the header nests more than 128 levels");
-  expect_refused(R"({"a":)" + deep, "", "tensor 'a' is an array");
+  expect_refused(R"({"a":)" + deep, "", "tensor 'a': its entry is an array");
   std::string objects = R"({"a":{"x":)";
   for (int i = 0; i < 100'000; ++i) objects += R"({"x":)";
   expect_refused(objects, "", "the header nests more than 128 levels");
@@ -351,7 +360,7 @@ TEST(Bombs, DeepNestingOverflowsNoStack) {
 TEST(Bombs, MillionsOfDimensionsOrFieldsTakeNoMemoryOrTime) {
   std::string ones = "[1";
   for (int i = 0; i < 1'000'000; ++i) ones += ",1";
-  expect_refused(one("U8", ones + "]", "[0,1]"), "x", "tensor 'a' field 'shape' holds more than 64 numbers");
+  expect_refused(one("U8", ones + "]", "[0,1]"), "x", "tensor 'a': field 'shape' holds more than 64 numbers");
   std::string fields = R"({"a":{)";
   for (int i = 0; i < 200'000; ++i) fields += fmt::format(R"("f{}":0,)", i);
   expect_within(std::chrono::seconds(20), [&] {  // quadratic: minutes
