@@ -55,7 +55,9 @@ class Output {
   int create(const std::string& name, std::uint64_t size);
   // Creates `name` with these bytes; it is renamed before what `create` made.
   void add(const std::string& name, std::string_view text);
-  // Syncs and renames everything, in the order of create; the last one last. After it nothing is removed.
+  // A sibling (of an output that is a file) that the new output takes the place of; commit removes it in the end.
+  void replaces(const std::string& name);
+  // Syncs and renames everything, in the order of create; the last one last. After it nothing is discarded.
   void commit();
 
  private:

@@ -168,6 +168,7 @@ struct Output::State {
   bool folder = false, force = false, committed = false;
   int lock = -1;
   std::vector<Item> items;
+  std::vector<std::string> replaced;  // paths
 
   void rename_into_place(const std::string& from, const std::string& to) {
     if (force) {
@@ -216,6 +217,9 @@ struct Output::State {
     committed = true;
     const auto was_lock = [&](const Item& item) { return item.temporary == lock_path; };
     if (std::none_of(items.begin(), items.end(), was_lock)) ::unlink(lock_path.c_str());
+    for (const std::string& old : replaced) {
+      if (::unlink(old.c_str()) != 0 && errno != ENOENT) fail_errno(old, "remove it, which the new output replaces");
+    }
     sync_folder(parent);
   }
 
@@ -298,6 +302,10 @@ void Output::add(const std::string& name, std::string_view text) {
   const int descriptor = create(name, text.size());
   std::rotate(state_->items.begin(), state_->items.end() - 1, state_->items.end());
   engine::write_all(descriptor, 0, std::as_bytes(std::span(text)), state_->items.front().final_path);
+}
+
+void Output::replaces(const std::string& name) {
+  state_->replaced.push_back((fs::path(state_->parent) / name).string());
 }
 
 void Output::commit() {

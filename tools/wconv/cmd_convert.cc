@@ -7,6 +7,8 @@
 
 #include "convert_output.h"
 #include "core/json_text.h"
+#include "core/list_text.h"
+#include "earlier_output.h"
 #include "hf_config.h"
 #include "text_table.h"
 #include "tool.h"
@@ -208,6 +210,19 @@ Layout plan(const Model& source, Model& model, const ConvertOptions& options, co
   return layout;
 }
 
+// What is known before the work; warns of what the passes have found.
+ConvertSummary summary_of(const Model& source, const Model& model, const OutputPlace& place) {
+  ConvertSummary summary;
+  summary.tensors = model.tensors.size();
+  summary.skipped = skipped_names(source, model);
+  summary.output_prefix = place.prefix;
+  for (std::size_t i = source.findings.size(); i < model.findings.size(); ++i) warn(model.findings[i].message);
+  for (const Finding& finding : model.findings) {
+    if (finding.severity != Severity::kNote) summary.warnings.push_back(finding.message);
+  }
+  return summary;
+}
+
 // A dry run reads no values.
 void warn_unchecked(const Model& model, ConvertSummary& summary) {
   const std::size_t narrowed = count_narrowed(model);
@@ -216,6 +231,28 @@ void warn_unchecked(const Model& model, ConvertSummary& summary) {
       fmt::format("a dry run checks no values: those of {} are cast to a type of less range, which they may not fit",
                   counted(narrowed, "tensor")));
   warn(summary.warnings.back());
+}
+
+// Files of an earlier output that this one takes the place of: only --force removes them.
+std::vector<std::string> replaced_files(const ConvertOptions& options, const Target& target, const OutputPlace& place,
+                                        const Layout& layout, ConvertSummary& summary) {
+  const std::string manifest = options.no_manifest ? manifest_name(place.write.file_name, target.folder) : "";
+  const auto names = earlier_output(place.prefix, *target.writer, place.write, layout, manifest);
+  if (names.empty()) return names;
+  const std::string list = quoted_names(names, 3);
+  if (!options.force)
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("{} of an earlier output of this name would be left beside it; --force removes {}, another name "
+                    "for the output keeps {}",
+                    list, names.size() == 1 ? "it" : "them", names.size() == 1 ? "it" : "them"))
+        .in_file(place.path);
+  summary.warnings.push_back(fmt::format("{}: {} of an earlier output {} removed", place.path, list,
+                                         options.dry_run     ? "would be"
+                                         : names.size() == 1 ? "is"
+                                                             : "are"));
+  warn(summary.warnings.back());
+  return names;
 }
 
 int convert(const Globals& globals, const ConvertOptions& options) {
@@ -231,14 +268,8 @@ int convert(const Globals& globals, const ConvertOptions& options) {
   Model model = apply_passes(source, options);
   const Layout layout = plan(source, model, options, target, place.write);
 
-  ConvertSummary summary;
-  summary.tensors = model.tensors.size();
-  summary.skipped = skipped_names(source, model);
-  summary.output_prefix = place.prefix;
-  for (std::size_t i = source.findings.size(); i < model.findings.size(); ++i) warn(model.findings[i].message);
-  for (const Finding& finding : model.findings) {
-    if (finding.severity != Severity::kNote) summary.warnings.push_back(finding.message);
-  }
+  ConvertSummary summary = summary_of(source, model, place);
+  const auto replaced = replaced_files(options, target, place, layout, summary);
   const EngineOptions engine{
       globals.threads, globals.max_memory, options.force, !options.no_manifest, progress_bar(globals, "converting"),
       &interrupted()};
@@ -262,6 +293,7 @@ int convert(const Globals& globals, const ConvertOptions& options) {
                             std::string(target.writer->name())};
     output.add(manifest_name(place.write.file_name, target.folder), manifest_text(info, model, result));
   }
+  for (const std::string& name : replaced) output.replaces(name);
   output.commit();
   summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   print_result(globals, summary, result);
@@ -300,7 +332,7 @@ Verb add_convert(CLI::App& app, const Globals& globals) {
       ->type_name("KEY=VALUE");
   add_list(*verb, "--set-file", options->metadata.set_file, "Set metadata to a file's text")->type_name("KEY=PATH");
   add_list(*verb, "--unset", options->metadata.unset, "Remove metadata")->type_name("KEY");
-  verb->add_flag("-f,--force", options->force, "Replace the output if it exists");
+  verb->add_flag("-f,--force", options->force, "Replace the output if it exists, with its shards, index and manifest");
   verb->add_flag("-n,--dry-run", options->dry_run, "Print the plan with exact sizes; write nothing");
   verb->add_flag("--no-manifest", options->no_manifest, "Write no manifest and compute no digests");
   return {verb, [&globals, options] { return convert(globals, *options); }};
