@@ -99,19 +99,11 @@ void replace(std::vector<std::string>& names, const Replacement& replacement, Mo
 }
 
 [[noreturn]] void fail_clash(const Tensor& first, const Tensor& second, const std::string& name) {
-  std::string message;
-  if (first.info.name == second.info.name) {
-    message = fmt::format("two tensors of the input are named '{}'", printable(name));
-    if (first.source_file && second.source_file)
-      message += fmt::format(" (their data begins at bytes {} and {})", first.source_offset, second.source_offset);
-    message += "; where one of them lies in a part of a nested checkpoint, --key PATH takes that part alone";
-  } else {
-    message = fmt::format(
-        "the tensors '{}' and '{}' would both be named '{}'; keep them apart with another --strip-prefix or --rename, "
-        "leave one out with --exclude, or take one part of a nested checkpoint with --key PATH",
-        printable(first.info.name), printable(second.info.name), printable(name));
-  }
-  Error error(ErrorCode::kUsage, std::move(message));
+  Error error(ErrorCode::kUsage,
+              fmt::format("the tensors '{}' and '{}' would both be named '{}'; keep them apart with another "
+                          "--strip-prefix or --rename, leave one out with --exclude, or take one part of a nested "
+                          "checkpoint with --key PATH",
+                          printable(first.info.name), printable(second.info.name), printable(name)));
   if (second.source_file) error.in_file(second.source_file->path());
   throw error;
 }
