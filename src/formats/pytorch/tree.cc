@@ -102,7 +102,10 @@ class Walk {
     for (NamedTensor& part : parts) {
       part.tensor.info.name = name + part.suffix;
       if (!names_.insert(part.tensor.info.name).second) {
-        throw Error(ErrorCode::kCorrupt, "two tensors have this name").in_tensor(part.tensor.info.name);
+        throw Error(ErrorCode::kUnsupported,
+                    "two tensors of the checkpoint have this name, one by a key with dots and one by nested dicts; "
+                    "--key takes one part of the checkpoint")
+            .in_tensor(part.tensor.info.name);
       }
       model_.tensors.push_back(std::move(part.tensor));
     }

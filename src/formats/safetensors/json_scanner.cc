@@ -4,6 +4,7 @@
 #include <charconv>
 #include <span>
 
+#include "core/utf8.h"
 #include "wconv/error.h"
 
 namespace wconv::safetensors {
@@ -14,25 +15,6 @@ constexpr std::size_t kMaxDepth = 128;    // serde_json's limit
 constexpr std::size_t kNumberShown = 40;  // characters
 
 bool is_digit(int c) { return c >= '0' && c <= '9'; }
-
-void append_utf8(std::string& out, std::uint32_t code) {
-  const auto tail = [&](unsigned shift) { out += static_cast<char>(0x80 | (code >> shift & 0x3F)); };
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xC0 | code >> 6);
-    tail(0);
-  } else if (code < 0x10000) {
-    out += static_cast<char>(0xE0 | code >> 12);
-    tail(6);
-    tail(0);
-  } else {
-    out += static_cast<char>(0xF0 | code >> 18);
-    tail(12);
-    tail(6);
-    tail(0);
-  }
-}
 
 }  // namespace
 

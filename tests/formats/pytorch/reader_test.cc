@@ -196,8 +196,8 @@ TEST(PytorchReader, WholeModulesHaveTheNamesOfTheirStateDict) {
 
 TEST(PytorchReader, RefusesTensorsWithoutDenseDataByName) {
   const std::string sparse = global_op("torch._utils", "_rebuild_sparse_tensor") + ")R";
-  const Model model = open(checkpoint(
-      dict_op({{"w", tensor_op()}, {"s", sparse}, {"q", tensor_op({.storage = "QUInt4x2Storage"})}})));
+  const Model model =
+      open(checkpoint(dict_op({{"w", tensor_op()}, {"s", sparse}, {"q", tensor_op({.storage = "QUInt4x2Storage"})}})));
   EXPECT_THAT(names(model), ElementsAre("w"));
   ASSERT_EQ(model.refused.size(), 2u);
   EXPECT_EQ(model.refused[0].name, "s");
