@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
+#include <span>
 
 #include "core/json_file.h"
 #include "core/list_text.h"
@@ -106,7 +107,8 @@ void merge_shard(Model& model, Model shard, std::map<std::string, std::string>& 
   }
 }
 
-std::string join_names(const std::vector<std::string>& names) { return quoted_names(names, 5); }
+constexpr std::size_t kNamed = 5;  // in one message
+std::string join_names(const std::vector<std::string>& names) { return quoted_names(names, kNamed); }
 
 // tensor → shard, with every name checked. Throws naming what is wrong.
 std::map<std::string, std::string> read_weight_map(const json& index) {
@@ -125,13 +127,18 @@ std::map<std::string, std::string> read_weight_map(const json& index) {
 
 void compare_with_index(Model& model, const json& index, const std::map<std::string, std::string>& weight_map,
                         const std::map<std::string, std::string>& shard_of) {
-  std::vector<std::string> missing, moved, extra;
+  std::vector<std::string> missing, extra;
+  std::string moved_text;
+  std::size_t moved = 0;
   for (const auto& [tensor, shard] : weight_map) {
     const auto found = shard_of.find(tensor);
     if (found == shard_of.end()) {
       missing.push_back(tensor);
     } else if (found->second != shard) {
-      moved.push_back(tensor);
+      if (++moved <= kNamed) {
+        moved_text += fmt::format("{}'{}' (named in {}, found in {})", moved == 1 ? "" : ", ", printable(tensor),
+                                  printable(shard), printable(found->second));
+      }
     }
   }
   for (const auto& [tensor, shard] : shard_of) {
@@ -142,7 +149,8 @@ void compare_with_index(Model& model, const json& index, const std::map<std::str
   const auto warn = [&](std::string code, std::string message) {
     model.findings.push_back({Severity::kWarning, std::move(code), std::move(message)});
   };
-  if (!moved.empty()) warn("wrong-shard", fmt::format("the index names the wrong shard for {}", join_names(moved)));
+  if (moved > kNamed) moved_text += fmt::format(" and {} more", moved - kNamed);
+  if (moved > 0) warn("wrong-shard", "the index names the wrong shard for " + moved_text);
   if (!extra.empty())
     warn("not-in-index", fmt::format("shards hold tensors that the index does not name: {}", join_names(extra)));
   std::uint64_t total = 0;
@@ -170,6 +178,17 @@ Model open_shards(const std::string& folder, const std::set<std::string>& shards
     fail(ErrorCode::kMissing, "{} of {} shards are missing: {}", absent.size(), shards.size(), join_names(absent));
   }
   Model model;
+  std::vector<std::string> strays;
+  for (const std::string& name : file_names(folder)) {
+    const bool weights = name.ends_with(".safetensors") || name.starts_with("pytorch_model");
+    if (weights && fs::path(name).extension() == fs::path(*shards.begin()).extension() && !shards.contains(name))
+      strays.push_back(name);
+  }
+  if (!strays.empty()) {
+    model.findings.push_back(
+        {Severity::kWarning, "stray-weights",
+         fmt::format("weights beside the shards that belong to no shard were not read: {}", join_names(strays))});
+  }
   for (const std::string& shard : shards) {
     merge_shard(model, open_file(File::open((fs::path(folder) / shard).string()), options), shard_of, shard);
   }
@@ -216,6 +235,32 @@ Model open_unindexed(const std::string& folder, const std::vector<std::string>& 
   fail(ErrorCode::kMissing, "the folder holds no weights (.safetensors, .bin, .gguf, .pth, .pt, .ckpt)");
 }
 
+// A repository of the Hugging Face cache (models--org--name) holds its files in snapshots/<commit>; refs/main names
+// one. Returns that folder, or nothing where `folder` is no such repository.
+std::string cached_snapshot(const std::string& folder) {
+  const fs::path snapshots = fs::path(folder) / "snapshots";
+  std::error_code ignored;
+  if (!fs::is_directory(snapshots, ignored) || !fs::is_directory(fs::path(folder) / "blobs", ignored)) return {};
+  std::vector<std::string> known;
+  for (fs::directory_iterator entry(snapshots, ignored); !ignored && entry != fs::directory_iterator();
+       entry.increment(ignored)) {
+    known.push_back(entry->path().filename().string());
+  }
+  std::sort(known.begin(), known.end());
+  const std::string main_ref = (fs::path(folder) / "refs" / "main").string();
+  if (fs::is_regular_file(main_ref, ignored) && fs::file_size(main_ref, ignored) < 256) {
+    const auto file = File::open(main_ref);
+    std::string commit(file->size(), '\0');
+    file->read(0, std::as_writable_bytes(std::span(commit)));
+    commit.erase(commit.find_last_not_of(" \r\n") + 1);
+    if (std::binary_search(known.begin(), known.end(), commit)) return (snapshots / commit).string();
+  }
+  if (known.size() == 1) return (snapshots / known[0]).string();
+  if (known.empty()) fail(ErrorCode::kMissing, "is a download cache without a snapshot; download the model again");
+  fail(ErrorCode::kUsage, "is a download cache with several snapshots ({}); name the one under snapshots/",
+       join_names(known));
+}
+
 }  // namespace
 
 Model open_index(const std::string& path, const ReadOptions& options) {
@@ -238,6 +283,11 @@ Model open_index(const std::string& path, const ReadOptions& options) {
 
 Model open_folder(const std::string& path, const ReadOptions& options) {
   try {
+    if (const std::string snapshot = cached_snapshot(path); !snapshot.empty()) {
+      Model model = open_folder(snapshot, options);
+      model.path = path;
+      return model;
+    }
     const auto names = file_names(path);
     for (const std::string& name : names) {
       if (name.ends_with(".distcp")) {

@@ -79,7 +79,25 @@ void refuse_markup(const File& file, std::string_view text) {
     refuse(file, ErrorCode::kCorrupt,
            "is an XML message, not a model: the server answered with an error; download it again");
   }
-  if (head.starts_with("{") && file.size() < 64 * 1024) {
+  static constexpr std::array kAnswers = {"entry not found"sv,
+                                          "repository not found"sv,
+                                          "invalid username or password"sv,
+                                          "invalid credentials"sv,
+                                          "access to model"sv,
+                                          "access denied"sv,
+                                          "unauthorized"sv,
+                                          "forbidden"sv,
+                                          "not found"sv};
+  if (std::any_of(kAnswers.begin(), kAnswers.end(),
+                  [&](std::string_view answer) { return head.starts_with(answer); })) {
+    refuse(
+        file, ErrorCode::kCorrupt,
+        fmt::format("is a message of the server, not a model: \"{}\"; log in or correct the address, and download it "
+                    "again",
+                    printable(line_value(text.substr(start, 200), ""))));
+  }
+  // The length of a safetensors header may begin with the byte '{'; zeros follow it.
+  if (head.starts_with("{") && head.find('\0') == std::string::npos && file.size() < 64 * 1024) {
     refuse(file, ErrorCode::kCorrupt, "is JSON text, not weights: an error message, or a config file given by mistake");
   }
 }

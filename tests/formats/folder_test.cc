@@ -86,7 +86,9 @@ TEST_F(Shards, TensorInTwoShardsIsNamed) {
 
 TEST_F(Shards, TensorsInAnotherShardThanTheIndexSays) {
   index(R"("b":"model-00001-of-00002.safetensors","a":"model-00002-of-00002.safetensors")");
-  expect_warned("wrong-shard", "the index names the wrong shard for 'a', 'b'");
+  expect_warned("wrong-shard",
+                "the index names the wrong shard for 'a' (named in model-00002-of-00002.safetensors, found in "
+                "model-00001-of-00002.safetensors), 'b' (named in model-00001");
   EXPECT_EQ(open_model(dir_.path().string(), {}).tensors.size(), 2u);
 }
 
@@ -95,6 +97,11 @@ TEST_F(Shards, TensorThatTheIndexDoesNotNameIsKeptWithAWarning) {
   index(R"("a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors")", 3);
   expect_warned("not-in-index", "shards hold tensors that the index does not name: 'extra'");
   EXPECT_EQ(open_model(dir_.path().string(), {}).tensors.size(), 3u);
+}
+
+TEST_F(Shards, WeightsThatTheIndexDoesNotNameAreNamed) {
+  test::write_safetensors(dir_ / "model.safetensors", {byte_tensor("c", 1)});
+  expect_warned("stray-weights", "'model.safetensors'");
 }
 
 TEST_F(Shards, StaleTotalIsAWarning) {
@@ -192,6 +199,36 @@ void expect_refused(const test::TempDir& dir, ErrorCode code, std::string_view w
     EXPECT_EQ(error.code(), code) << error.what();
     EXPECT_NE(std::string_view(error.what()).find(words), std::string_view::npos) << error.what();
   }
+}
+
+TEST(Folder, OfADownloadCacheIsItsSnapshot) {
+  const test::TempDir dir;
+  const auto expect_refused = [&](ErrorCode code, std::string_view words) {
+    try {
+      open_model(dir.path().string(), {});
+      ADD_FAILURE() << "not refused: " << words;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      EXPECT_NE(std::string_view(error.what()).find(words), std::string_view::npos) << error.what();
+    }
+  };
+  fs::create_directories(dir.path() / "blobs");
+  fs::create_directories(dir.path() / "snapshots");
+  expect_refused(ErrorCode::kMissing, "without a snapshot");
+  for (const std::string commit : {"aaaa", "bbbb"}) {
+    const auto snapshot = dir.path() / "snapshots" / commit;
+    fs::create_directories(snapshot);
+    test::write_safetensors((dir.path() / "blobs" / commit).string(), {byte_tensor(commit, 1)});
+    fs::create_symlink("../../blobs/" + commit, snapshot / "model.safetensors");
+    if (commit == "aaaa") {
+      const Model only = open_model(dir.path().string(), {});
+      EXPECT_EQ(only.tensors.at(0).info.name, "aaaa");
+    }
+  }
+  expect_refused(ErrorCode::kUsage, "several snapshots ('aaaa', 'bbbb')");
+  fs::create_directories(dir.path() / "refs");
+  test::write_file((dir.path() / "refs" / "main").string(), "bbbb\n");
+  EXPECT_EQ(open_model(dir.path().string(), {}).tensors.at(0).info.name, "bbbb");
 }
 
 TEST(Folder, ThatHoldsNoOneModelSaysSo) {

@@ -56,6 +56,19 @@ TEST(Impostor, ErrorPagesAreNamed) {
   expect_refused_as("<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>", ErrorCode::kCorrupt,
                     "is an XML message");
   expect_refused_as("{\"error\":\"Repository not found\"}", ErrorCode::kCorrupt, "is JSON text, not weights");
+  expect_refused_as("Entry not found", ErrorCode::kCorrupt, "is a message of the server, not a model: \"Entry not");
+  expect_refused_as("Invalid username or password.\n", ErrorCode::kCorrupt,
+                    "\"Invalid username or password.\"; log in");
+  // A safetensors header of 123 bytes begins with the byte '{' and keeps its own faults.
+  const std::string header = std::string("{\0\0\0\0\0\0\0", 8) + R"({"w":{"dtype":"F33",)" + std::string(102, ' ');
+  const test::TempDir dir;
+  test::write_file(dir / "m.safetensors", header + "}");
+  try {
+    open_model(dir / "m.safetensors", {});
+    ADD_FAILURE() << "was opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string_view(error.what()).find("JSON text"), std::string_view::npos) << error.what();
+  }
 }
 
 TEST(Impostor, EmptyAndZeroFilledFilesAreUnfinishedDownloads) {

@@ -70,7 +70,8 @@ TEST(Whole, TheIndexOfShardsIsChecked) {
   test::write_file(index, R"({"metadata":{"total_size":9},"weight_map":{"a":"1.safetensors","b":"2.safetensors"}})");
   EXPECT_NE(problem_of(index).find("the index claims 9 bytes"), std::string::npos);
   test::write_file(index, R"({"weight_map":{"a":"2.safetensors","b":"1.safetensors"}})");
-  EXPECT_NE(problem_of(index).find("the wrong shard for 'a', 'b'"), std::string::npos);
+  EXPECT_NE(problem_of(index).find("the wrong shard for 'a' (named in 2.safetensors, found in 1.safetensors), 'b'"),
+            std::string::npos);
 }
 
 TEST(Whole, TiedWeightsFitTheConfig) {
