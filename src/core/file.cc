@@ -47,8 +47,12 @@ std::shared_ptr<const File> File::open(const std::string& path) {
   if (descriptor < 0) {
     const int error = errno;
     const bool missing = error == ENOENT || error == ENOTDIR;
-    throw Error(missing ? ErrorCode::kMissing : ErrorCode::kIo, missing ? "no such file" : std::strerror(error))
-        .in_file(path);
+    struct stat link {};
+    const bool dangling = missing && ::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode);
+    const char* why = dangling  ? "is a link to a file that is not there; in a download cache: download the model again"
+                      : missing ? "no such file"
+                                : std::strerror(error);
+    throw Error(missing ? ErrorCode::kMissing : ErrorCode::kIo, why).in_file(path);
   }
   auto file = from_descriptor(path, descriptor);
   const struct stat status = status_of(descriptor, path);
@@ -102,9 +106,10 @@ void File::check_unchanged() const {
   if (descriptor_ < 0) return;
   const struct stat status = status_of(descriptor_, path_);
   if (static_cast<std::uint64_t>(status.st_size) != size_ || nanoseconds(status.st_mtim) != mtime_ns_) {
-    throw Error(ErrorCode::kIo,
-                fmt::format("was changed during the run ({} bytes at the start, {} now)", size_, status.st_size))
-        .in_file(path_);
+    const std::string how = static_cast<std::uint64_t>(status.st_size) == size_
+                                ? "it was written to"
+                                : fmt::format("{} bytes at the start, {} now", size_, status.st_size);
+    throw Error(ErrorCode::kIo, fmt::format("was changed during the run ({})", how)).in_file(path_);
   }
 }
 

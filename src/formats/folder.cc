@@ -165,17 +165,20 @@ void compare_with_index(Model& model, const json& index, const std::map<std::str
 Model open_shards(const std::string& folder, const std::set<std::string>& shards, const ReadOptions& options,
                   std::map<std::string, std::string>& shard_of) {
   std::vector<std::string> absent;
+  bool dangling = false;
   for (const std::string& shard : shards) {
     const std::string path = (fs::path(folder) / shard).string();
     std::error_code ignored;
     if (!fs::exists(path, ignored)) {
       absent.push_back(shard);
+      dangling = dangling || fs::is_symlink(path, ignored);
     } else if (!stays_in_model(folder, path)) {
       fail(ErrorCode::kCorrupt, "the shard '{}' is a link that leaves the model's folder", shard);
     }
   }
   if (!absent.empty()) {
-    fail(ErrorCode::kMissing, "{} of {} shards are missing: {}", absent.size(), shards.size(), join_names(absent));
+    fail(ErrorCode::kMissing, "{} of {} shards are missing: {}{}", absent.size(), shards.size(), join_names(absent),
+         dangling ? "; their links lead nowhere: the download did not end, start it again" : "");
   }
   Model model;
   std::vector<std::string> strays;

@@ -71,6 +71,27 @@ TEST_F(Shards, ThatAreMissingAreNamed) {
   expect_refused(ErrorCode::kMissing, "1 of 2 shards are missing: 'model-00002-of-00002.safetensors'");
 }
 
+TEST_F(Shards, LinksThatLeadNowhereAreAnUnfinishedDownload) {
+  fs::remove(dir_ / "model-00002-of-00002.safetensors");
+  fs::create_symlink("../../blobs/none", dir_ / "model-00002-of-00002.safetensors");
+  expect_refused(ErrorCode::kMissing, "the download did not end");
+  try {
+    open_model(dir_ / "model-00002-of-00002.safetensors", {});
+    ADD_FAILURE() << "was opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kMissing);
+    EXPECT_NE(std::string_view(error.what()).find("a link to a file that is not there"), std::string_view::npos);
+  }
+}
+
+TEST_F(Shards, ATensorThatTheIndexNamesTwiceIsNamed) {
+  index(R"("a":"model-00001-of-00002.safetensors","a":"model-00002-of-00002.safetensors")");
+  expect_refused(ErrorCode::kCorrupt, "the key 'a' stands twice");
+  write_index(R"({"x":[{"k":1},{"k":2}],"y":{"k":3},"weight_map":{"a":"model-00001-of-00002.safetensors",)"
+              R"("b":"model-00002-of-00002.safetensors"}})");
+  EXPECT_EQ(open_model(dir_.path().string(), {}).tensors.size(), 2u);  // one key in several objects
+}
+
 TEST_F(Shards, TensorThatNoShardHoldsIsNamed) {
   index(
       R"("a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors","c":"model-00002-of-00002.safetensors")");
