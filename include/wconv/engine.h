@@ -28,6 +28,7 @@ struct FileRecord {
   std::uint64_t bytes = 0;
   std::string sha256;  // hex; empty without hashing
 };
+void sort_by_path(std::vector<FileRecord>& files);
 
 struct TensorRecord {
   std::string sha256;  // of the stored little-endian bytes
@@ -35,8 +36,8 @@ struct TensorRecord {
 };
 
 struct EngineResult {
-  std::vector<FileRecord> inputs, outputs;
-  std::vector<TensorRecord> tensors;  // one for each of model.tensors
+  std::vector<FileRecord> inputs, outputs;  // outputs: sorted by path
+  std::vector<TensorRecord> tensors;        // one for each of model.tensors
 };
 
 // An output being made beside its place. The destructor removes what was not committed.

@@ -276,6 +276,7 @@ class Run {
     for (OpenFile& file : files_) {
       result.outputs.push_back({file.plan->name, file.plan->size, file.order ? file.order->hex() : std::string()});
     }
+    sort_by_path(result.outputs);  // the layout's order says which file is put in place last
     std::unordered_map<const TensorData*, std::string> digests;
     for (auto& [tensor, hex] : tensor_digests_.take()) digests[model_.tensors[tensor].data.get()] = std::move(hex);
     for (const Tensor& tensor : model_.tensors) {

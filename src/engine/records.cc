@@ -9,11 +9,25 @@
 #include "wconv/file.h"
 
 namespace wconv {
+
+void sort_by_path(std::vector<FileRecord>& files) {
+  std::sort(files.begin(), files.end(), [](const FileRecord& a, const FileRecord& b) { return a.path < b.path; });
+}
 namespace engine {
 
 void PartialCrc::add(std::uint64_t begin, std::uint32_t crc, std::uint64_t size) {
   const std::lock_guard lock(mutex_);
-  parts_[begin] = {crc, size};
+  auto at = parts_.insert_or_assign(begin, std::pair(crc, size)).first;
+  if (const auto next = std::next(at); next != parts_.end() && next->first == begin + size) {
+    at->second = {crc32_join(crc, next->second.first, next->second.second), size + next->second.second};
+    parts_.erase(next);
+  }
+  if (at == parts_.begin()) return;
+  const auto before = std::prev(at);
+  if (before->first + before->second.second != begin) return;
+  before->second = {crc32_join(before->second.first, at->second.first, at->second.second),
+                    before->second.second + at->second.second};
+  parts_.erase(at);
 }
 
 std::uint32_t PartialCrc::value() {

@@ -21,7 +21,7 @@ class PartialCrc {
 
  private:
   std::mutex mutex_;
-  std::map<std::uint64_t, std::pair<std::uint32_t, std::uint64_t>> parts_;
+  std::map<std::uint64_t, std::pair<std::uint32_t, std::uint64_t>> parts_;  // by begin: CRC, size; no two touch
 };
 
 // The records of a model that carry a CRC-32. They do not overlap. `checks` outlives this.

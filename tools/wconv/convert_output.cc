@@ -47,6 +47,7 @@ void print_plan(const Globals& globals, const ConvertSummary& summary, const Lay
                 std::uint64_t memory_bytes) {
   EngineResult planned;
   for (const OutputFile& file : layout.files) planned.outputs.push_back({file.name, file.size, ""});
+  sort_by_path(planned.outputs);
   for (const SourceFile& file : model.files) planned.inputs.push_back({file.path, file.bytes, ""});
   if (globals.json) return print_document(summary, planned);
   for (const FileRecord& file : planned.outputs) {
