@@ -1,6 +1,8 @@
 #include "engine/schedule.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <unordered_map>
 
 #include "wconv/file.h"
@@ -30,23 +32,32 @@ std::vector<std::vector<Copy>> copies_of(const Model& model, const Layout& layou
   return copies;
 }
 
-// The longest run of copies, in the order of the outputs, that ascend in the input too.
+// Of the runs of copies, in the order of the outputs, that ascend in the input too: the one with the most bytes.
 std::vector<Copy> ascending(const std::vector<Copy>& copies) {
-  std::vector<std::size_t> last,
-      before(copies.size());  // last[n]: of the best run of n + 1 copies, the one that ends it
+  struct Run {
+    std::uint64_t bytes;
+    std::size_t last;  // copy
+  };
+  std::map<std::uint64_t, Run> best;               // by where in the input it ends; a later end has more bytes
+  std::vector<std::size_t> before(copies.size());  // the first copy of a run has itself
   for (std::size_t i = 0; i < copies.size(); ++i) {
-    const auto at = std::partition_point(last.begin(), last.end(),
-                                         [&](std::size_t other) { return copies[other].end <= copies[i].begin; });
-    before[i] = at == last.begin() ? i : *(at - 1);
-    if (at == last.end()) {
-      last.push_back(i);
-    } else if (copies[i].end < copies[*at].end) {
-      *at = i;
+    const Copy& copy = copies[i];
+    Run run{copy.end - copy.begin, i};
+    before[i] = i;
+    const auto after = best.upper_bound(copy.begin);
+    if (after != best.begin()) {
+      const Run& longest = std::prev(after)->second;
+      run.bytes += longest.bytes;
+      before[i] = longest.last;
     }
+    auto next = best.upper_bound(copy.end);
+    if (next != best.begin() && std::prev(next)->second.bytes >= run.bytes) continue;
+    while (next != best.end() && next->second.bytes <= run.bytes) next = best.erase(next);
+    best.insert_or_assign(copy.end, run);
   }
   std::vector<Copy> run;
-  if (last.empty()) return run;
-  for (std::size_t i = last.back();; i = before[i]) {
+  if (best.empty()) return run;
+  for (std::size_t i = best.rbegin()->second.last;; i = before[i]) {
     run.push_back(copies[i]);
     if (before[i] == i) break;
   }

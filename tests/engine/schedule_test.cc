@@ -113,6 +113,41 @@ TEST(Schedule, ReadsAgainOnlyWhatIsCopiedOutOfOrder) {
   EXPECT_EQ(scanned(plan_schedule(model, layout_of(model, {0, 1, 2, 3}, 1), false, kTile)), 0u);
 }
 
+TEST(Schedule, ReadsAgainTheFewestBytesAndNotTheFewestPieces) {
+  const Model model = model_of({100'000, 100'000, 100'000, 900'000}, 0);
+  EXPECT_EQ(scanned(plan_schedule(model, layout_of(model, {3, 0, 1, 2}, 1), true, kTile)), 300'000u);
+  EXPECT_EQ(scanned(plan_schedule(model, layout_of(model, {0, 3, 1, 2}, 1), true, kTile)), 200'000u);
+}
+
+// Against every choice of pieces, for a few of them.
+TEST(Schedule, FindsTheHeaviestRun) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<std::uint64_t> sizes(2 + random() % 7);
+    std::uint64_t total = 0;
+    for (auto& size : sizes) total += size = 70'000 + random() % 300'000;
+    const Model model = model_of(sizes, 0);
+    std::vector<std::size_t> order(sizes.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::shuffle(order.begin(), order.end(), random);
+    std::uint64_t heaviest = 0;
+    for (unsigned choice = 0; choice < 1u << order.size(); ++choice) {
+      std::uint64_t bytes = 0;
+      std::size_t next = 0;
+      bool ascends = true;
+      for (std::size_t i = 0; i < order.size() && ascends; ++i) {
+        if (!(choice >> i & 1)) continue;
+        ascends = order[i] >= next;
+        next = order[i] + 1;
+        bytes += sizes[order[i]];
+      }
+      if (ascends) heaviest = std::max(heaviest, bytes);
+    }
+    const std::uint64_t expected = heaviest < total / 2 ? total : total - heaviest;
+    EXPECT_EQ(scanned(plan_schedule(model, layout_of(model, order, 1), true, kTile)), expected) << "round " << round;
+  }
+}
+
 TEST(Schedule, ScansTheWholeOfAnInputThatIsNotCopied) {
   Model model = model_of({500'000}, 0);
   model.tensors = test::make_model({{"t", DType::kU8, {500'000}, std::vector<std::byte>(500'000)}}).tensors;
