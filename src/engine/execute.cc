@@ -122,10 +122,11 @@ class Run {
 
   void work() {
     while (true) {
-      Buffer buffer = pool_.take();
-      if (!buffer) return;
-      const std::size_t index = next_.fetch_add(1);
+      std::size_t index = schedule_.tasks.size();  // no task yet
       try {
+        Buffer buffer = pool_.take();
+        if (!buffer) return;
+        index = next_.fetch_add(1);
         if (index >= schedule_.tasks.size()) return hashes_.work(true);
         if (options_.interrupted && options_.interrupted->load()) fail(ErrorCode::kInterrupted, "interrupted");
         perform(schedule_.tasks[index], std::move(buffer));

@@ -13,11 +13,15 @@ BufferPool::BufferPool(std::size_t count, std::uint64_t bytes) : shared_(std::ma
 }
 
 Buffer BufferPool::take() {
-  std::unique_lock lock(shared_->mutex);
-  shared_->freed.wait(lock, [&] { return shared_->stopped || !shared_->free.empty(); });
-  if (shared_->stopped) return nullptr;
-  std::unique_ptr<std::vector<std::byte>> buffer = std::move(shared_->free.back());
-  shared_->free.pop_back();
+  std::unique_ptr<std::vector<std::byte>> buffer;
+  {
+    std::unique_lock lock(shared_->mutex);
+    shared_->freed.wait(lock, [&] { return shared_->stopped || !shared_->free.empty(); });
+    if (shared_->stopped) return nullptr;
+    buffer = std::move(shared_->free.back());
+    shared_->free.pop_back();
+  }
+  // Without the lock: where this throws, the buffer goes back at once.
   return Buffer(buffer.release(), [shared = shared_](std::vector<std::byte>* used) {
     const std::lock_guard guard(shared->mutex);
     shared->free.emplace_back(used);
