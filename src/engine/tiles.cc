@@ -128,27 +128,30 @@ class FileCutter {
 }  // namespace
 
 Budget plan_budget(const Layout& layout, const EngineOptions& options) {
-  Budget budget;
-  budget.threads = options.threads ? options.threads : usable_cores();
   // Four buffers a thread, and four more: a thread takes a buffer before it takes a task, so the lowest unfinished task
   // always has one and ordered hashing cannot stall; the others let two streams wait for each other.
   const auto buffers = [](std::uint64_t threads) { return 4 * threads + 4; };
-  std::uint64_t bytes = kDefaultBudget;
-  if (options.max_memory > 0) {
-    const std::uint64_t fixed = kProgramMemory + literal_bytes(layout);
-    const std::uint64_t minimum = fixed + buffers(1) * kMinTile;
-    if (options.max_memory < minimum) {
-      fail(ErrorCode::kUsage, "--max-memory {} is below the {} bytes that this job needs", options.max_memory, minimum);
-    }
-    bytes = std::min(kDefaultBudget, options.max_memory - fixed);
-  }
-  while (budget.threads > 1 && buffers(budget.threads) * kMinTile > bytes) --budget.threads;
-  budget.buffers = buffers(budget.threads);
   std::uint64_t total = 0;
   for (const OutputFile& file : layout.files) total += file.size;
-  const std::uint64_t wanted = std::clamp(total / kTasks, kCacheTile, kMaxTile);
-  budget.tile_bytes = std::max(kMinTile, std::min(bytes / budget.buffers, wanted) / kMinTile * kMinTile);
-  return budget;
+  // Tiles, and the list of tasks: one for every output tile and as many for scans of inputs.
+  const auto memory = [&](std::uint64_t threads, std::uint64_t tile) {
+    return buffers(threads) * tile + 2 * (total / tile) * sizeof(Task);
+  };
+  const std::uint64_t fixed = kProgramMemory + literal_bytes(layout);
+  const std::uint64_t limit = options.max_memory > 0 ? options.max_memory : ~std::uint64_t{0};
+  const std::uint64_t wanted = std::clamp(total / kTasks, kCacheTile, kMaxTile) / kMinTile * kMinTile;
+  std::uint64_t minimum = memory(1, kMaxTile);
+  Budget budget;
+  for (budget.threads = options.threads ? options.threads : usable_cores(); budget.threads > 0; --budget.threads) {
+    budget.buffers = buffers(budget.threads);
+    for (budget.tile_bytes = wanted; budget.tile_bytes >= kMinTile; budget.tile_bytes -= kMinTile) {
+      const bool fits = fixed + memory(budget.threads, budget.tile_bytes) <= limit;
+      if (fits && budget.buffers * budget.tile_bytes <= kDefaultBudget) return budget;
+      minimum = std::min(minimum, memory(1, budget.tile_bytes));
+    }
+  }
+  fail(ErrorCode::kUsage, "--max-memory {} is below the {} bytes that this job needs", options.max_memory,
+       fixed + minimum);
 }
 
 std::vector<Task> output_tasks(const Model& model, const Layout& layout, bool hash, std::uint64_t tile_bytes) {

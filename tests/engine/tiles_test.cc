@@ -155,5 +155,26 @@ TEST(RecordScans, CoverTheRecordsInOrder) {
   EXPECT_EQ(records[1].end, 200'000u);
 }
 
+TEST(PlanBudget, CountsTheListOfTasks) {
+  const Layout layout{{output(std::uint64_t{1} << 40, {})}};
+  EngineOptions options;
+  options.threads = 8;
+  options.max_memory = 128 << 20;
+  const Budget budget = plan_budget(layout, options);
+  const std::uint64_t tasks = output_tasks({}, layout, true, budget.tile_bytes).size();
+  EXPECT_LE(budget.buffers * budget.tile_bytes + 2 * tasks * sizeof(Task), options.max_memory - (24 << 20));
+  options.max_memory = 64 << 20;
+  try {
+    plan_budget(layout, options);
+    FAIL() << "a list of 2^18 tasks does not fit";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    std::uint64_t limit = 0, needed = 0;
+    ASSERT_EQ(std::sscanf(error.message().c_str(), "--max-memory %lu is below the %lu bytes", &limit, &needed), 2);
+    options.max_memory = needed;
+    EXPECT_EQ(plan_budget(layout, options).threads, 1u);
+  }
+}
+
 }  // namespace
 }  // namespace wconv::engine
