@@ -40,7 +40,7 @@ struct Piece {
 
 // Pieces ascend and do not overlap; bytes between them and up to `size` are zero.
 struct OutputFile {
-  std::string name;  // relative to the output folder, or the sibling's file name
+  std::string name;  // relative to the output folder, at most one folder deep; or the sibling's file name
   std::uint64_t size = 0;
   std::vector<Piece> pieces;
 };

@@ -92,7 +92,7 @@ struct SourceFile {
 
 // A file beside the weights that belongs to the model: config.json, tokenizer.json, …
 struct SideFile {
-  std::string name;  // within the model's folder
+  std::string name;  // within the model's folder: "config.json", "1_Pooling/config.json"
   std::shared_ptr<const File> file;
 };
 

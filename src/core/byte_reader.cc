@@ -44,7 +44,7 @@ std::span<const std::byte> ByteReader::peek(std::uint64_t size) {
 
 std::span<const std::byte> ByteReader::take(std::uint64_t size, std::string_view field) {
   if (size > remaining()) {
-    fail_at(position_, ErrorCode::kCorrupt, "{} needs {} bytes, {} left", field, size, remaining());
+    fail_at(position_, ErrorCode::kCorrupt, "{} needs {} bytes, {} left; cut short?", field, size, remaining());
   }
   const auto bytes = peek(size);
   position_ += size;
@@ -53,7 +53,7 @@ std::span<const std::byte> ByteReader::take(std::uint64_t size, std::string_view
 
 void ByteReader::skip(std::uint64_t size, std::string_view field) {
   if (size > remaining()) {
-    fail_at(position_, ErrorCode::kCorrupt, "{} needs {} bytes, {} left", field, size, remaining());
+    fail_at(position_, ErrorCode::kCorrupt, "{} needs {} bytes, {} left; cut short?", field, size, remaining());
   }
   position_ += size;
 }
@@ -72,7 +72,7 @@ std::string_view ByteReader::take_line(std::string_view field) {
       position_ += size + 1;
       return {reinterpret_cast<const char*>(bytes.data()), size};
     }
-    if (bytes.size() == remaining()) fail_at(position_, ErrorCode::kCorrupt, "{} has no end of line", field);
+    if (bytes.size() == remaining()) fail_at(position_, ErrorCode::kCorrupt, "{} has no end; cut short?", field);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -92,6 +93,14 @@ void sync_folder(const std::string& path) {
   if (result != 0 && error != EINVAL && error != EROFS) fail_errno(path, "sync the folder", error);
 }
 
+// Part of a model in a folder of its own: a config.json, and no further folders.
+bool is_model_part(const std::string& path) {
+  const auto entries = entries_of(path);
+  return exists(path + "/config.json") && std::none_of(entries.begin(), entries.end(), [](const auto& entry) {
+           return is_folder(entry.path().string());
+         });
+}
+
 // A folder may be replaced when it is empty or clearly holds a model and nothing else.
 void check_replaceable_folder(const std::string& path, bool force) {
   bool empty = true, weights = false;
@@ -100,7 +109,7 @@ void check_replaceable_folder(const std::string& path, bool force) {
     const std::string extension = entry.path().extension().string();
     weights = weights || extension == ".safetensors" || extension == ".bin" || extension == ".gguf" ||
               extension == ".onnx" || entry.path().filename() == "wconv.json";
-    if (is_folder(entry.path().string())) {
+    if (is_folder(entry.path().string()) && !is_model_part(entry.path().string())) {
       fail(ErrorCode::kUsage,
            "{}: exists and holds the folder {}; wconv replaces only folders that hold a model's files", path,
            entry.path().filename().string());
@@ -166,6 +175,7 @@ struct Output::State {
   };
   std::string path, parent, lock_path;
   bool folder = false, force = false, committed = false;
+  std::set<std::string> parts;  // folders in the folder
   int lock = -1;
   std::vector<Item> items;
   std::vector<std::string> replaced;  // paths
@@ -189,6 +199,7 @@ struct Output::State {
       keep_mode(item.descriptor, item.final_path);
       if (::fsync(item.descriptor) != 0) fail_errno(item.final_path, "sync it");
     }
+    for (const std::string& part : parts) sync_folder(lock_path + "/" + part);
     keep_mode(lock, path);
     if (::fsync(lock) != 0) fail_errno(path, "sync the folder");
     if (!exists(path)) {
@@ -281,6 +292,9 @@ int Output::create(const std::string& name, std::uint64_t size) {
   if (state.folder) {
     item.final_path = state.path + "/" + name;
     item.temporary = state.lock_path + "/" + name;
+    const std::string part = fs::path(name).parent_path().string();  // one level: Layout
+    if (!part.empty() && state.parts.insert(part).second && ::mkdir((state.lock_path + "/" + part).c_str(), 0777) != 0)
+      fail_errno(state.path + "/" + part, "create it");
     item.descriptor = ::open(item.temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (item.descriptor < 0) fail_errno(item.final_path, "create it");
   } else {

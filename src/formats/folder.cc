@@ -49,30 +49,44 @@ bool is_side_file(std::string_view name) {
          std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view e) { return name.ends_with(e); });
 }
 
-// Parts of a model in folders of their own (sentence-transformers: 1_Pooling) do not go along; say so.
-void report_subfolders(Model& model, const std::string& folder) {
+// `prefix` is "" or "1_Pooling/".
+void add_side_files_of(Model& model, const std::string& folder, const std::string& prefix) {
+  for (const std::string& name : file_names((fs::path(folder) / prefix).string())) {
+    if (!is_side_file(name)) continue;
+    const std::string path = (fs::path(folder) / prefix / name).string();
+    if (!stays_in_model(folder, path)) {
+      model.findings.push_back({Severity::kWarning, "link-outside",
+                                fmt::format("{}{} is a link that leaves the model's folder; left out", prefix, name)});
+      continue;
+    }
+    model.side_files.push_back({prefix + name, File::open(path)});
+  }
+}
+
+// Folders of the model's folder that hold a part of it, with a config.json (sentence-transformers: 1_Pooling).
+std::vector<std::string> parts_of(const std::string& folder) {
+  std::vector<std::string> parts;
   std::error_code ignored;
   for (fs::directory_iterator entry(folder, ignored); !ignored && entry != fs::directory_iterator();
        entry.increment(ignored)) {
     const std::string name = entry->path().filename().string();
-    if (name.starts_with('.') || !fs::exists(entry->path() / "config.json", ignored)) continue;
-    model.findings.push_back(
-        {Severity::kWarning, "subfolder",
-         fmt::format("the folder '{}' holds a part of the model; convert does not copy it", name)});
+    const bool inside = !name.starts_with('.') && stays_in_model(folder, entry->path().string());
+    if (inside && fs::exists(entry->path() / "config.json", ignored)) parts.push_back(name);
   }
+  std::sort(parts.begin(), parts.end());
+  return parts;
 }
 
 void add_side_files(Model& model, const std::string& folder) {
-  report_subfolders(model, folder);
-  for (const std::string& name : file_names(folder)) {
-    if (!is_side_file(name)) continue;
-    const std::string path = (fs::path(folder) / name).string();
-    if (!stays_in_model(folder, path)) {
-      model.findings.push_back({Severity::kWarning, "link-outside",
-                                fmt::format("{} is a link that leaves the model's folder; left out", name)});
-      continue;
+  add_side_files_of(model, folder, "");
+  for (const std::string& part : parts_of(folder)) {
+    add_side_files_of(model, folder, part + "/");
+    const auto names = file_names((fs::path(folder) / part).string());
+    if (std::any_of(names.begin(), names.end(), is_weight_file)) {
+      model.findings.push_back(
+          {Severity::kWarning, "subfolder",
+           fmt::format("the folder '{}' holds weights of its own; convert it by itself", printable(part))});
     }
-    model.side_files.push_back({name, File::open(path)});
   }
   for (const SideFile& side : model.side_files) {
     if (side.name != "config.json") continue;

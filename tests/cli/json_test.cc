@@ -146,6 +146,20 @@ TEST(ConvertJson, ADryRunPlansTheExactSizes) {
   }
 }
 
+TEST(ConvertJson, ADryRunSaysThatTheOutputExists) {
+  const TempDir folder;
+  const auto dry = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"--json", "convert", kModel, "-o", folder / "out", "--dry-run"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return document(wconv(arguments))["warnings"];
+  };
+  std::filesystem::create_directory(folder / "out");
+  EXPECT_EQ(dry({}), Json::array());
+  test::write_file(folder / "out/model.safetensors", "x");
+  EXPECT_EQ(dry({}), Json::array({(folder / "out") + ": exists; only --force would replace it"}));
+  EXPECT_EQ(dry({"--force"}), Json::array());
+}
+
 class VerifyJson : public testing::Test {
  protected:
   TempDir folder_;

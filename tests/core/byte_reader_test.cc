@@ -35,7 +35,7 @@ TEST(ByteReader, RefusesWhatIsNotThereAndDoesNotMove) {
     FAIL() << "read past the end";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
-    EXPECT_STREQ(error.what(), "tensor count needs 4 bytes, 2 left (at byte 4)");
+    EXPECT_STREQ(error.what(), "tensor count needs 4 bytes, 2 left; cut short? (at byte 4)");
   }
   EXPECT_EQ(reader.offset(), 4u);
   EXPECT_THROW(reader.take(~std::uint64_t{0}, "hostile length"), Error);

@@ -260,6 +260,19 @@ TEST(Output, AFolderIsCompleteOrAbsent) {
   EXPECT_EQ(test::read_file(dir / "empty/model.safetensors"), "3");
 }
 
+TEST(Output, PartsOfAModelInFoldersOfTheirOwn) {
+  const test::TempDir dir;
+  make_folder(dir / "out", {{"1_Pooling/config.json", "{}"}, {"1_Pooling/x.txt", "x"}, {"model.safetensors", "1"}});
+  EXPECT_EQ(test::read_file(dir / "out/1_Pooling/config.json"), "{}");
+  EXPECT_EQ(test::read_file(dir / "out/1_Pooling/x.txt"), "x");
+  make_folder(dir / "out", {{"model.safetensors", "2"}}, true);
+  EXPECT_FALSE(fs::exists(dir / "out/1_Pooling"));
+  make_folder(dir / "out", {{"1_Pooling/config.json", "{}"}}, true);
+  fs::create_directory(dir / "out/1_Pooling/photos");
+  expect_refused(
+      ErrorCode::kUsage, [&] { make_folder(dir / "out", {}, true); }, "holds the folder 1_Pooling");
+}
+
 TEST(Output, ReplacesOnlyFoldersThatHoldAModel) {
   const test::TempDir dir;
   fs::create_directories(dir / "home/photos");

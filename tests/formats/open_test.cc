@@ -168,6 +168,8 @@ TEST(HuggingFaceCache, LinksIntoItsBlobsAreFollowed) {
     EXPECT_EQ(model.findings.size(), outer ? 1u : 0u);
     if (outer) {
       EXPECT_EQ(model.findings.front().code, "subfolder");
+      ASSERT_EQ(model.side_files.size(), 2u);
+      EXPECT_EQ(model.side_files[1].name, "text_encoder/config.json");
     }
   }
   EXPECT_EQ(open_model((snapshot / "model.safetensors").string(), {}).tensors.size(), 1u);

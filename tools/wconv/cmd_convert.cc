@@ -223,6 +223,15 @@ ConvertSummary summary_of(const Model& source, const Model& model, const OutputP
   return summary;
 }
 
+// A dry run makes no output.
+void warn_exists(const std::string& path, ConvertSummary& summary) {
+  std::error_code ignored;
+  const bool exists = std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
+  if (!exists || (std::filesystem::is_directory(path, ignored) && std::filesystem::is_empty(path, ignored))) return;
+  summary.warnings.push_back(fmt::format("{}: exists; only --force would replace it", path));
+  warn(summary.warnings.back());
+}
+
 // A dry run reads no values.
 void warn_unchecked(const Model& model, ConvertSummary& summary) {
   const std::size_t narrowed = count_narrowed(model);
@@ -277,6 +286,7 @@ int convert(const Globals& globals, const ConvertOptions& options) {
   note(fmt::format("{}: {} tensors to {}, with {} of memory for weights", source.path, summary.tensors,
                    target.writer->name(), human_size(memory)));
   if (options.dry_run) {
+    if (!options.force) warn_exists(place.path, summary);
     warn_unchecked(model, summary);
     print_plan(globals, summary, layout, model, memory);
     return 0;

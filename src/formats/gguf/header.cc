@@ -10,7 +10,7 @@ namespace wconv::gguf {
 std::uint64_t Cursor::length(std::string_view field, std::uint64_t most) {
   const std::uint64_t begin = bytes.offset(), size = count(field);
   if (size > bytes.remaining())
-    fail_at(begin, ErrorCode::kCorrupt, "{} says it has {} bytes, {} are left in the file", field, size,
+    fail_at(begin, ErrorCode::kCorrupt, "{} says it has {} bytes, {} are left in the file; cut short?", field, size,
             bytes.remaining());
   if (size > most) fail_at(begin, ErrorCode::kUnsupported, "{} has {} bytes; at most {} are read", field, size, most);
   return size;
@@ -26,8 +26,8 @@ std::string Cursor::text(std::uint64_t size, std::string_view field) {
 
 void Cursor::require(std::uint64_t n, std::uint64_t entry_bytes, std::string_view field, std::uint64_t at) {
   if (n > bytes.remaining() / entry_bytes)
-    fail_at(at, ErrorCode::kCorrupt, "{} is {}, at least {} bytes each, but {} bytes are left in the file", field, n,
-            entry_bytes, bytes.remaining());
+    fail_at(at, ErrorCode::kCorrupt, "{} is {}, at least {} bytes each, but {} bytes are left in the file; cut short?",
+            field, n, entry_bytes, bytes.remaining());
 }
 
 Preamble read_preamble(Cursor& cursor) {

@@ -167,7 +167,7 @@ class PairReader {
     array.element = type("element type");
     const std::uint64_t n = cursor_.count("array count"), each = min_bytes(array.element, cursor_.count_bytes());
     if (n > cursor_.bytes.remaining() / each)
-      fail_at(at, ErrorCode::kCorrupt, "an array of {} elements ({}), but {} bytes are left in the file", n,
+      fail_at(at, ErrorCode::kCorrupt, "an array of {} elements ({}), but {} bytes are left in the file; cut short?", n,
               meta_type_name(array.element), cursor_.bytes.remaining());
     hold(held_bytes(array.element), n, at);
     return n;

@@ -81,6 +81,9 @@ void check_name(const TensorEntry& entry, FindingList& findings) {
                                            printable(name), name.size(), kMaxNameBytes));
   if (name.find('\0') != std::string::npos)
     findings.warn("gguf-name", fmt::format("the tensor name '{}' has a NUL byte inside", printable(name)));
+  if (!is_utf8(name))
+    findings.warn("gguf-name",
+                  fmt::format("the tensor name '{}' is not UTF-8; only GGUF can hold it", printable(name)));
 }
 
 [[noreturn]] void fail_entry(const TensorEntry& entry, std::string message) {

@@ -42,6 +42,7 @@ struct Object {
   NodeId args = kNoNode;      // kTuple
   NodeId state = kNoNode;     // of BUILD
   Making making = Making::kCall;
+  std::uint64_t offset = 0;   // in the file: of the opcode that made it
   std::vector<NodeId> pairs;  // SETITEM(S): key, value, …
   std::vector<NodeId> list;   // APPEND(S), ADDITEMS
 };

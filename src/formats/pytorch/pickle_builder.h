@@ -51,6 +51,7 @@ class PickleBuilder {
     object.callable = callable;
     object.args = args;
     object.making = making;
+    object.offset = opcode_at_;
     pickle_.objects_.push_back(std::move(object));
     return add(NodeKind::kObject, pickle_.objects_.size() - 1);
   }

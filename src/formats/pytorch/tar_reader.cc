@@ -191,7 +191,7 @@ class TarTensors final : public StorageSource {
         tensor.data = strided_tensor(file_tensor(file_, storage.offset, storage.bytes), info(storage.dtype).block_bytes,
                                      first, shape, strides);
       } catch (Error& error) {
-        throw error.in_tensor(key);
+        throw error.in_tensor(key).at(storage.offset);
       }
       if (!tensors_.emplace(key, std::move(tensor)).second)
         fail(ErrorCode::kCorrupt, "two tensors have the key '{}'", printable(key));

@@ -84,6 +84,8 @@ class Walk {
       parts = objects_.tensor(id);
     } catch (Error& error) {
       error.in_tensor(path);
+      const Pickle& pickle = objects_.pickle();
+      if (pickle.kind(id) == NodeKind::kObject) error.at(pickle.object(id).offset);
       if (error.code() != ErrorCode::kUnsupported) throw;
       model_.refused.push_back({name, error.message()});
       if (whole_) {

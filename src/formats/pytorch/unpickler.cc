@@ -63,7 +63,7 @@ class Unpickler : private PickleBuilder {
   // True after STOP.
   bool step() {
     opcode_at_ = reader_.offset();
-    if (reader_.at_end()) refuse("ends without STOP: truncated?");
+    if (reader_.at_end()) refuse("ends without STOP; cut short?");
     const std::uint8_t opcode = reader_.u8("pickle opcode");
     if (opcode == '.') {
       pickle_.root = pop();
@@ -178,7 +178,8 @@ class Unpickler : private PickleBuilder {
   }
   void op_frame() {
     const std::uint64_t size = reader_.u64("pickle: frame length");
-    if (size > reader_.remaining()) refuse("a frame of {} bytes, but {} are left", size, reader_.remaining());
+    if (size > reader_.remaining())
+      refuse("a frame of {} bytes, but {} are left; cut short?", size, reader_.remaining());
   }
   void op_none() { push(add(NodeKind::kNone, 0)); }
   void op_true() { push(add(NodeKind::kBool, 1)); }

@@ -117,6 +117,7 @@ TEST(GgufReader, WarnsOfNamesThatLlamaCppCannotLoad) {
   EXPECT_TRUE(has_finding(named(std::string(64, 'n')), "gguf-name", "64 bytes; llama.cpp loads at most 63"));
   EXPECT_TRUE(has_finding(named(""), "gguf-name", "has no name"));
   EXPECT_TRUE(has_finding(named(std::string_view("a\0b", 3)), "gguf-name", "'a\\x00b' has a NUL byte"));
+  EXPECT_TRUE(has_finding(named("\xff"), "gguf-name", "'\\xff' is not UTF-8"));
 }
 
 TEST(GgufReader, ListsEightFindingsOfAKindAndCountsTheRest) {

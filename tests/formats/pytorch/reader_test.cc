@@ -82,6 +82,13 @@ TEST(PytorchReader, RefusesViewsOutsideTheirStorage) {
   refused({.key = "../../x"}, "doesn't have");
 }
 
+TEST(PytorchReader, SaysWhereARefusedTensorIsMade) {
+  const std::string dict = dict_op({{"v", tensor_op()}, {"w", tensor_op({.offset = 1})}});
+  const std::string bytes = checkpoint(dict), pickle = pickle_of(dict);
+  const std::size_t reduce = bytes.find(pickle) + pickle.rfind('R');  // the last call makes w
+  expect_refused(bytes, ErrorCode::kCorrupt, "(at byte " + std::to_string(reduce) + ")");
+}
+
 TEST(PytorchReader, BigEndianArchivesAreSwapped) {
   std::string big;
   for (std::size_t i = 0; i < kFloats.size(); ++i) big += kFloats[i / 4 * 4 + 3 - i % 4];
