@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <numeric>
 
 #include "inspection.h"
+#include "scan_output.h"
 #include "wconv/error.h"
 #include "wconv/format.h"
 #include "wconv/pass.h"
@@ -16,7 +18,8 @@ namespace {
 struct InspectArguments {
   std::vector<std::string> models, tensors;
   std::string key;
-  bool stats = false, hash = false;
+  std::string report;
+  bool stats = false, hash = false, scan = false, force = false;
 };
 
 // Indexes of the tensors that match any of the globs; all without globs.
@@ -41,14 +44,14 @@ std::vector<std::size_t> matching(const Model& model, const std::vector<std::str
   return shown;
 }
 
-void inspect_one(const Globals& globals, const InspectArguments& arguments, const std::string& path, bool first) {
+void show_model(const Globals& globals, const InspectArguments& arguments, const std::string& path,
+                const std::string& scan) {
   ReadOptions read;
   read.key = arguments.key;
   read.whole_tree = arguments.key.empty();
-  check_is_path(path, "model");
   const Model model = open_model(path, read);
   Inspection inspection{
-      model, matching(model, arguments.tensors), !arguments.tensors.empty(), arguments.stats, arguments.hash, {}};
+      model, matching(model, arguments.tensors), !arguments.tensors.empty(), arguments.stats, arguments.hash, {}, scan};
   if (arguments.stats || arguments.hash) {
     MeasureOptions options;
     options.stats = arguments.stats;
@@ -60,17 +63,51 @@ void inspect_one(const Globals& globals, const InspectArguments& arguments, cons
     inspection.measures = measure(model, inspection.shown, options);
   }
   if (globals.json) return print_inspection_json(inspection);
-  if (!first) print("\n");
   print_inspection_text(globals, inspection);
 }
 
+// Returns the exit status. A file that cannot be opened as a model is scanned all the same.
+int inspect_one(const Globals& globals, const InspectArguments& arguments, const std::string& path,
+                std::vector<Scanned>& scanned) {
+  check_is_path(path, "model");
+  std::string scan;
+  if (arguments.scan) {
+    scanned.emplace_back(path, scan_model(path));
+    scan = scan_json(scanned.back().second);
+  }
+  int status = 0;
+  try {
+    show_model(globals, arguments, path, scan);
+    if (arguments.scan && !globals.json) print("\n");
+  } catch (const Error& error) {
+    if (!arguments.scan || error.code() == ErrorCode::kInterrupted) throw;
+    status = report_error(globals, error, scan.empty() ? "" : ", \"scan\": " + scan);
+  }
+  if (!arguments.scan) return status;
+  if (!globals.json) print_scan_text(globals, scanned.back());
+  return scanned.back().second.refused() ? exit_status(ErrorCode::kCorrupt) : status;
+}
+
+void write_report(const InspectArguments& arguments, const std::vector<Scanned>& scanned) {
+  Output output(arguments.report, false, arguments.force);
+  output.add(std::filesystem::path(arguments.report).filename().string(), scan_sarif(scanned));
+  output.commit();
+}
+
 int inspect(const Globals& globals, const InspectArguments& arguments) {
+  if (!arguments.report.empty() && !arguments.scan)
+    fail(ErrorCode::kUsage, "--report needs --scan: it holds the scan's findings");
+  if (!arguments.report.empty() && !arguments.report.ends_with(".sarif"))
+    fail(ErrorCode::kUsage, "--report '{}': a report is a .sarif file", printable(arguments.report));
   int status = 0;
   bool first = true;
+  std::vector<Scanned> scanned;
   for (const std::string& path : arguments.models) {
     try {
       if (interrupted() != 0) fail(ErrorCode::kInterrupted, "interrupted");
-      inspect_one(globals, arguments, path, first);
+      if (!first && !globals.json) print("\n");
+      const int failed = inspect_one(globals, arguments, path, scanned);
+      if (status == 0) status = failed;
     } catch (const Error& error) {
       if (arguments.models.size() == 1 || error.code() == ErrorCode::kInterrupted) throw;
       flush();
@@ -80,6 +117,7 @@ int inspect(const Globals& globals, const InspectArguments& arguments) {
     first = false;
     if (output_closed()) break;
   }
+  if (!arguments.report.empty()) write_report(arguments, scanned);
   return status;
 }
 
@@ -96,6 +134,12 @@ Verb add_inspect(CLI::App& app, const Globals& globals) {
       ->type_name("PATH");
   verb->add_flag("--stats", arguments->stats, "Read all values: min, max, mean, sd, zeros, NaN, infinite, percentiles");
   verb->add_flag("--hash", arguments->hash, "SHA-256 of every file and of every tensor's stored bytes");
+  verb->add_flag(
+      "--scan", arguments->scan,
+      "List every name that pickles hold and whatever else could run code, with a verdict; exit 65 for what\n"
+      "is not known to be data");
+  add_text(*verb, "--report", arguments->report, "Write what --scan found as SARIF 2.1.0")->type_name("OUT.sarif");
+  verb->add_flag("-f,--force", arguments->force, "Replace the report if it exists");
   verb->footer(
       "Without --tensors the names are shown as a tree, in which layers of equal structure stand once.\n"
       "Several models with --json give one document a line.");

@@ -73,7 +73,9 @@ void print_inspection_json(const Inspection& inspection) {
                            severity_name(finding.severity), json_string(finding.code), json_string(finding.message)));
     first = false;
   }
-  print_json("]}\n");
+  print_json("]");
+  if (!inspection.scan.empty()) print_json(", \"scan\": " + inspection.scan);
+  print_json("}\n");
 }
 
 }  // namespace wconv::tool

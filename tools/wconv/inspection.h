@@ -16,6 +16,7 @@ struct Inspection {
   std::vector<std::size_t> shown;  // indexes of the tensors to list
   bool filtered = false, stats = false, hash = false;
   ModelMeasures measures;  // of `shown`, where stats or hash
+  std::string scan;        // JSON; empty: none was asked for
 };
 
 // Tensors, parameters (elements; those of tied tensors under each of their names), stored bytes (tied ones once).

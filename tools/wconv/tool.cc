@@ -187,14 +187,14 @@ void report_findings(const Model& model) {
   }
 }
 
-int report_error(const Globals& globals, const Error& error) {
+int report_error(const Globals& globals, const Error& error, std::string_view more) {
   if (globals.json) {
     std::string text = fmt::format("{{\"schema\": 1, \"error\": {{\"code\": \"{}\", \"message\": {}",
                                    error_code_name(error.code()), json_string(error.message()));
     if (error.file()) text += ", \"file\": " + json_string(*error.file());
     if (error.tensor()) text += ", \"tensor\": " + json_string(*error.tensor());
     if (error.offset()) text += fmt::format(", \"offset\": {}", *error.offset());
-    print_json(text + "}}\n");
+    print_json(fmt::format("{}}}{}}}\n", text, more));
   }
   log().error(error.what());
   if (error.code() == ErrorCode::kInternal) log().error("this is a bug in wconv; please report it");

@@ -71,8 +71,9 @@ void note(std::string_view text);
 // Every finding of a model, as warnings and notes; what was chosen for the user is a hint.
 void report_findings(const Model& model);
 
-// One line on stderr, and with --json one JSON document on stdout. Returns the exit status.
-int report_error(const Globals& globals, const Error& error);
+// One line on stderr, and with --json one JSON document on stdout, to which `more` adds keys (", \"scan\": …"). Returns
+// the exit status.
+int report_error(const Globals& globals, const Error& error, std::string_view more = {});
 
 // True when stdout may be coloured (--color, NO_COLOR, TERM, terminal).
 bool use_color(const Globals& globals);

@@ -60,6 +60,8 @@ class Objects {
   // A leaf as metadata: numbers, text, booleans, None; lists of those as arrays of JSON text; small bytes and complex
   // numbers as Python prints them. Nothing for the rest.
   std::optional<MetaValue> leaf(NodeId id) const;
+  // What a node holds that is bytes, or text that stands for bytes. Throws Error(kCorrupt | kUnsupported).
+  std::shared_ptr<const TensorData> bytes(NodeId id) const;
   // What a node is that is neither tensor nor container nor leaf: "a numpy array of dtype 'O8'".
   std::string description(NodeId id) const;
 
@@ -98,7 +100,6 @@ class Objects {
   };
   NumpyCode numpy_code(NodeId id) const;
   std::pair<DType, bool> numpy_dtype(NodeId id) const;  // and whether it is big-endian
-  std::shared_ptr<const TensorData> bytes(NodeId id) const;
   std::optional<std::vector<std::pair<std::string, NodeId>>> module_children(NodeId id) const;
   std::vector<std::pair<std::string, NodeId>> entries(const std::vector<NodeId>& pairs) const;
   std::vector<NodeId> sequence_items(NodeId id) const;

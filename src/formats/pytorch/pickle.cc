@@ -20,8 +20,8 @@ std::string Pickle::text(NodeId id) const {
 }
 
 std::string Pickle::global_name(NodeId id) const {
-  const auto& [module, name] = names_[nodes_[id].value];
-  return module + "." + name;
+  const Name& name = names_[nodes_[id].value];
+  return name.module + "." + name.attribute;
 }
 
 bool looks_like_pickle(std::string_view head) {

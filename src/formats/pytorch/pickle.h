@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "wconv/error.h"
 #include "wconv/file.h"
 
 namespace wconv::pytorch {
@@ -70,7 +72,8 @@ class Pickle {
   const Blob& blob(NodeId id) const { return blobs_[nodes_[id].value]; }                  // kText, kBytes, kLong
   const std::vector<NodeId>& items(NodeId id) const { return lists_[nodes_[id].value]; }  // containers, kPersistent
   const Object& object(NodeId id) const { return objects_[nodes_[id].value]; }
-  std::string global_name(NodeId id) const;  // "module.attribute"
+  std::string global_name(NodeId id) const;                                                 // "module.attribute"
+  std::uint64_t global_offset(NodeId id) const { return names_[nodes_[id].value].offset; }  // in the file
   const std::shared_ptr<const File>& file() const { return file_; }
 
  private:
@@ -84,13 +87,24 @@ class Pickle {
   std::vector<Blob> blobs_;
   std::vector<std::vector<NodeId>> lists_;
   std::vector<Object> objects_;
-  std::vector<std::pair<std::string, std::string>> names_;  // of globals
+  struct Name {
+    std::string module, attribute;
+    std::uint64_t offset;
+  };
+  std::vector<Name> names_;  // of globals
 };
 
 // Reads one pickle, protocols 0 to 5, from `begin` up to its STOP, which must come before `end`. Throws Error(kCorrupt)
 // with the byte offset; lengths are compared with the bytes left before anything is allocated, and what is kept is
 // bounded by the bytes read.
 Pickle read_pickle(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end);
+
+// The same of a pickle that may be broken: what stands before the error. Without a root then.
+struct BrokenPickle {
+  Pickle pickle;
+  std::optional<Error> error;
+};
+BrokenPickle read_broken_pickle(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end);
 
 // True when the bytes look like the start of a pickle of any protocol that wconv reads.
 bool looks_like_pickle(std::string_view head);

@@ -41,7 +41,7 @@ class PickleBuilder {
     return add(kind, pickle_.lists_.size() - 1);
   }
   NodeId add_global(std::string module, std::string name) {
-    pickle_.names_.emplace_back(std::move(module), std::move(name));
+    pickle_.names_.push_back({std::move(module), std::move(name), opcode_at_});
     const NodeId id = add(NodeKind::kGlobal, pickle_.names_.size() - 1);
     pickle_.globals.push_back(id);
     return id;

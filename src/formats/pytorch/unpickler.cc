@@ -5,56 +5,21 @@
 #include <limits>
 
 #include "core/utf8.h"
+#include "formats/pytorch/long_text.h"
 #include "formats/pytorch/pickle_builder.h"
 
 namespace wconv::pytorch {
-namespace {
-
-// Of a little-endian integer in two's complement.
-std::string decimal_text(std::span<const std::byte> bytes) {
-  const bool negative = (bytes.back() & std::byte{0x80}) != std::byte{0};
-  std::vector<unsigned> limbs;  // base 10^9, the least first
-  for (std::size_t i = bytes.size(); i-- > 0;) {
-    std::uint64_t carry = std::to_integer<unsigned>(negative ? ~bytes[i] : bytes[i]);
-    for (unsigned& limb : limbs) {
-      carry += std::uint64_t{limb} << 8;
-      limb = static_cast<unsigned>(carry % 1'000'000'000);
-      carry /= 1'000'000'000;
-    }
-    if (carry > 0) limbs.push_back(static_cast<unsigned>(carry));
-  }
-  std::string text = limbs.empty() ? "0" : std::to_string(limbs.back());
-  for (std::size_t i = limbs.empty() ? 0 : limbs.size() - 1; i-- > 0;) text += fmt::format("{:09}", limbs[i]);
-  if (!negative) return text;
-  std::size_t last = text.size();  // -(~n + 1)
-  while (last-- > 0 && text[last] == '9') text[last] = '0';
-  if (last < text.size()) {
-    ++text[last];
-  } else {
-    text.insert(0, 1, '1');
-  }
-  return "-" + text;
-}
-
-std::string hexadecimal_text(std::span<const std::byte> bytes) {
-  std::string text = "0x";
-  for (std::size_t i = bytes.size(); i-- > 0;) text += fmt::format("{:02x}", std::to_integer<unsigned>(bytes[i]));
-  return text;
-}
-
-}  // namespace
-
 class Unpickler : private PickleBuilder {
  public:
   Unpickler(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end)
       : PickleBuilder(std::move(file), begin, end) {}
 
-  Pickle run() {
+  void run() {
     while (!step()) {
     }
     pickle_.end_offset = reader_.offset();
-    return std::move(pickle_);
   }
+  Pickle take() { return std::move(pickle_); }
 
  private:
   using Step = void (Unpickler::*)();
@@ -161,7 +126,7 @@ class Unpickler : private PickleBuilder {
       for (std::size_t i = size; i-- > 0;) value = value << 8 | std::to_integer<std::uint64_t>(bytes[i]);
       return push(add(NodeKind::kInt, value));
     }
-    push(add_owned(NodeKind::kLong, size < 1024 ? decimal_text(bytes) : hexadecimal_text(bytes)));
+    push(add_owned(NodeKind::kLong, long_text(bytes)));
   }
 
   // --- opcodes ---
@@ -387,7 +352,20 @@ const std::array<Unpickler::Step, 256>& Unpickler::table() {
 }
 
 Pickle read_pickle(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end) {
-  return Unpickler(std::move(file), begin, end).run();
+  BrokenPickle read = read_broken_pickle(std::move(file), begin, end);
+  if (read.error) throw std::move(*read.error);
+  return std::move(read.pickle);
+}
+
+BrokenPickle read_broken_pickle(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end) {
+  Unpickler unpickler(std::move(file), begin, end);
+  std::optional<Error> error;
+  try {
+    unpickler.run();
+  } catch (const Error& thrown) {
+    error = thrown;
+  }
+  return {unpickler.take(), std::move(error)};
 }
 
 }  // namespace wconv::pytorch

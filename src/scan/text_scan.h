@@ -1,0 +1,20 @@
+// Text that other programs run or fetch by: chat templates, code that a config asks for.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "scan/sink.h"
+#include "wconv/file.h"
+
+namespace wconv::scan {
+
+// A Jinja template. Reports what reaches for the insides of Python: names with leading underscores, the attr filter,
+// escapes in strings, imports, and globals that lead there.
+void scan_template(std::string_view text, const std::string& part, Sink& sink);
+
+// A JSON file beside weights: chat templates anywhere in it, auto_map, index files whose names leave the folder.
+void scan_json(const std::shared_ptr<const File>& file, Sink& sink);
+
+}  // namespace wconv::scan

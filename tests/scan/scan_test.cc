@@ -1,0 +1,202 @@
+#include "wconv/scan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+
+#include "../formats/pytorch/build.h"
+#include "scan/names.h"
+#include "scan/text_scan.h"
+#include "support/support.h"
+#include "wconv/error.h"
+
+namespace wconv {
+namespace {
+
+namespace fs = std::filesystem;
+using test::global_op, test::make_zip, test::text_op, test::ZipEntry;
+using testing::Contains, testing::IsEmpty, testing::IsSupersetOf, testing::Not;
+
+std::string case_path(const std::string& name) { return std::string(WCONV_TEST_DATA) + "/cases/" + name; }
+
+// "VERDICT what-or-code" of each item that is not data.
+std::vector<std::string> concerns(const ScanReport& report) {
+  std::vector<std::string> texts;
+  for (const ScanItem& item : report.items) {
+    if (item.verdict == Verdict::kData) continue;
+    texts.push_back(std::string(verdict_name(item.verdict)) + " " + (item.what.empty() ? item.code : item.what));
+  }
+  return texts;
+}
+
+ScanReport scan_bytes(const std::string& bytes, const std::string& name = "model.pth") {
+  const test::TempDir dir;
+  test::write_file(dir / name, bytes);
+  return scan_model(dir / name);
+}
+
+std::string call_op(const std::string& module, const std::string& name) {
+  return global_op(module, name) + text_op("echo") + "\x85R";
+}
+const std::string kEvil = "\x80\x02" + call_op("os", "system") + ".";
+const std::string kGood = "\x80\x02" + global_op("collections", "OrderedDict") + ")R.";
+
+TEST(ScanNames, OnlyWhatIsKnownToBeDataIsData) {
+  for (const char* name : {"torch._utils._rebuild_tensor_v2", "collections.OrderedDict", "torch.FloatStorage",
+                           "numpy.core.multiarray._reconstruct", "torch.float32"})
+    EXPECT_EQ(scan::verdict_of_global(name), Verdict::kData) << name;
+  for (const char* name : {"os.system", "posix.system", "builtins.eval", "__builtin__.getattr", "subprocess.run",
+                           "torch.serialization.load", "pickle.loads", "idlelib.run.Executive.runcode"})
+    EXPECT_EQ(scan::verdict_of_global(name), Verdict::kDanger) << name;
+  for (const char* name : {"torch.utils.collect_env.run", "pandas.read_csv", "transformers.x", "__main__.Model", ".",
+                           "", "collections.OrderedDict.fromkeys", "osmium.x", "joblib.numpy_pickle.NumpyArrayWrapper"})
+    EXPECT_EQ(scan::verdict_of_global(name), Verdict::kUnknown) << name;
+}
+
+TEST(ScanPickles, NamesAreFoundHoweverTheyAreMade) {
+  const std::string stack = "\x80\x04\x8c\x02os\x8c\x06system\x93.", inst = "(S'x'\nios\nsystem\n.";
+  const std::string memo =
+      "\x80\x04\x8c\x02osq\x00"
+      "0h" +
+      std::string(1, '\0') + "\x8c\x06system\x93.";
+  for (const std::string& pickle : {kEvil, stack, inst, "\x80\x02" + global_op("os", "system") + "."})
+    EXPECT_THAT(concerns(scan_bytes(pickle)), Contains("danger os.system"));
+  EXPECT_THAT(concerns(scan_bytes(kGood)), IsEmpty());
+  EXPECT_THAT(concerns(scan_bytes(kGood + kEvil)), Contains("danger os.system")) << "a second pickle";
+}
+
+TEST(ScanPickles, BrokenOnesAreNotKnownToBeData) {
+  EXPECT_THAT(concerns(scan_bytes("\x80\x02" + call_op("os", "system") + "\xff")),
+              IsSupersetOf({"danger os.system", "unknown pickle-broken"}));
+  EXPECT_TRUE(scan_bytes(kGood.substr(0, kGood.size() - 1)).refused());
+  EXPECT_TRUE(scan_bytes("\x80\x02\x82\x01.").refused()) << "an extension code";
+}
+
+TEST(ScanPickles, CallsOfWhatThePickleMadeAreReported) {
+  EXPECT_THAT(concerns(scan_bytes("\x80\x02" + global_op("collections", "OrderedDict") + ")R)R.")),
+              Contains("unknown pickle-call"));
+}
+
+TEST(ScanPickles, BytesThatTorchWouldLoadAreLookedInto) {
+  const auto nested = [](const std::string& inner) {
+    return "\x80\x03" + global_op("torch.storage", "_load_from_bytes") + "B" + test::le(inner.size(), 4) + inner +
+           "\x85R.";
+  };
+  EXPECT_THAT(concerns(scan_bytes(nested(kEvil))), Contains("danger os.system"));
+  EXPECT_THAT(concerns(scan_bytes(nested(nested(kEvil)))), Contains("danger os.system"));
+  EXPECT_THAT(concerns(scan_bytes(nested("no pickle"))), Not(IsEmpty()));
+}
+
+// The verdict is of what the records hold, whatever the archive's headers claim.
+TEST(ScanZip, TheVerdictDoesNotDependOnTheHeaders) {
+  const std::map<std::string, ZipEntry> variants = {
+      {"plain", {"a/data.pkl", kEvil}},
+      {"deflated", {"a/data.pkl", kEvil, true}},
+      {"another name", {"a/data.txt", kEvil}},
+      {"hidden among weights", {"a/data/7", kEvil}},
+      {"wrong CRC", {"a/data.pkl", kEvil, false, 0, 0, 0xffff, "", 0, 1}},
+      {"encrypted flag in the directory", {"a/data.pkl", kEvil, false, 1, 0}},
+      {"encrypted flag in both", {"a/data.pkl", kEvil, true, 1, 1}},
+      {"strange flags", {"a/data.pkl", kEvil, false, 0x20, 0x40}},
+      {"another local name", {"a/data.pkl", kEvil, false, 0, 0, 0xffff, "b/data.txt"}},
+      {"a size too small", {"a/data.pkl", kEvil, false, 0, 0, 0xffff, "", -10}},
+      {"a size too large", {"a/data.pkl", kEvil, false, 0, 0, 0xffff, "", 1000}},
+      {"no local header there", {"a/data.pkl", kEvil, false, 0, 0, 0xffff, "", 0, 0, 3}},
+      {"in an archive in it", {"a/inner.zip", make_zip({{"x", kEvil}}), true}},
+  };
+  for (const auto& [what, entry] : variants) {
+    const std::string zip = make_zip({{"a/data/0", "0123456789abcdef"}, entry});
+    EXPECT_THAT(concerns(scan_bytes(zip)), Contains("danger os.system")) << what;
+    EXPECT_THAT(concerns(scan_bytes(zip, "model.txt")), Contains("danger os.system")) << what << ", renamed";
+    EXPECT_THAT(concerns(scan_bytes("junk before" + zip)), Contains("danger os.system")) << what << ", after junk";
+    EXPECT_THAT(concerns(scan_bytes(kGood + zip)), Contains("danger os.system")) << what << ", after a pickle";
+    EXPECT_THAT(concerns(scan_bytes(zip + make_zip({{"b/data.pkl", kGood}}))), Contains("danger os.system"))
+        << what << ", before another archive";
+    EXPECT_THAT(concerns(scan_bytes(zip.substr(0, zip.size() - 22))), Contains("danger os.system"))
+        << what << ", without an end record";
+  }
+  EXPECT_THAT(concerns(scan_bytes(make_zip({{"a/data.pkl", kGood}, {"a/data/0", std::string(1000, '\x80')}}))),
+              IsEmpty());
+}
+
+TEST(ScanZip, WhatCannotBeLookedIntoIsNotKnownToBeData) {
+  const auto verdict = [](ZipEntry entry) { return concerns(scan_bytes(make_zip({{"a/data.pkl", kGood}, entry}))); };
+  EXPECT_THAT(verdict({"a/x", "\x91\x92\x93", false, 1, 1}), Contains("unknown zip-encrypted"));
+  EXPECT_THAT(verdict({"a/x", "\x91\x92\x93", false, 0, 0, 12}), Contains("unknown zip-method"));
+  EXPECT_THAT(verdict({"a/x.7z", "7z\xbc\xaf\x27\x1c...."}), Contains("unknown 7-Zip"));
+  EXPECT_THAT(verdict({"a/x.pkl", "\x91\x92\x93"}), Contains("unknown not-a-pickle"));
+  std::string nested = kGood;
+  for (int i = 0; i < 12; ++i) nested = make_zip({{"x.zip", nested}});
+  EXPECT_THAT(concerns(scan_bytes(nested)), Contains("unknown too-deep"));
+}
+
+TEST(ScanCases, AllAreRefusedAndThePayloadIsNamed) {
+  for (const char* name : {"A15/hidden_pickle_in_data.pth", "A15/two_data_pkl.pth", "A16/inst_system.pkl",
+                           "A16/proto0_system.pkl", "A16/stack_global.pkl", "A16/trailing_after_stop.pkl"})
+    EXPECT_THAT(concerns(scan_model(case_path(name))), Contains("danger os.system")) << name;
+  for (const auto& entry : fs::directory_iterator(case_path("A16")))
+    EXPECT_TRUE(scan_model(entry.path().string()).refused()) << entry.path();
+}
+
+TEST(ScanNumpy, ObjectsArePickles) {
+  const std::string header = "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }\n";
+  const std::string start = "\x93NUMPY" + std::string("\x01\x00", 2) + test::le(header.size(), 2) + header;
+  EXPECT_THAT(concerns(scan_bytes(start + kEvil, "a.npy")), Contains("danger os.system"));
+  EXPECT_THAT(concerns(scan_bytes(start + kGood, "a.npy")), IsEmpty());
+}
+
+std::vector<std::string> template_concerns(const std::string& text) {
+  scan::Sink sink;
+  scan::scan_template(text, "chat_template", sink);
+  return concerns(sink.take());
+}
+
+TEST(ScanTemplate, ReachingForPythonIsDanger) {
+  for (const char* text :
+       {"{{ ''.__class__.__mro__[1].__subclasses__() }}", "{{ cycler.__init__.__globals__.os.popen('id').read() }}",
+        "{{ x|attr('__class__') }}", "{{ x | attr(a ~ b) }}", "{{ x['__class__'] }}",
+        "{{ x[\"\\x5f\\x5fclass\\x5f\\x5f\"] }}", "{% import 'os' as os %}", "{{ lipsum }}",
+        "{% set y = self._TemplateReference__context %}", "{{ messages|map(attribute='__class__')|list }}",
+        "{{ namespace.__init__ }}", "{{ x['\\u005f_class__'] }}"})
+    EXPECT_THAT(template_concerns(text), Not(IsEmpty())) << text;
+}
+
+TEST(ScanTemplate, OrdinaryTemplatesAreData) {
+  for (const char* text :
+       {"{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] }}{% endfor %}",
+        "{# __class__ in a comment #}__text__ outside", "{%- set ns = namespace(found=false) -%}",
+        "{{ raise_exception('Conversation roles must alternate') }}",
+        "{% if tool.attr is defined %}{{ attr }}{% endif %}", "{{ strftime_now('%d %b %Y') }}",
+        "{{ x | tojson(indent=4) }}"})
+    EXPECT_THAT(template_concerns(text), IsEmpty()) << text;
+}
+
+TEST(ScanFolder, EveryFileOfTheModelIsLookedInto) {
+  const test::TempDir dir;
+  fs::create_directories(dir / "m/sub");
+  test::write_file(dir / "m/config.json", R"({"auto_map": {"AutoModel": "modeling.Model"}})");
+  test::write_file(dir / "m/tokenizer_config.json",
+                   R"({"chat_template": [{"name": "x", "template": "{{ a.__b__ }}"}]})");
+  test::write_file(dir / "m/chat_template.jinja", "{{ cycler }}");
+  test::write_file(dir / "m/modeling.py", "import os");
+  test::write_file(dir / "m/sub/optimizer.bin", kEvil);
+  test::write_file(dir / "m/model.safetensors.index.json", R"({"weight_map": {"w": "../../etc/passwd"}})");
+  fs::create_symlink("/etc/hostname", dir / "m/out.txt");
+  const ScanReport report = scan_model(dir / "m");
+  EXPECT_THAT(concerns(report), IsSupersetOf({"note auto_map", "danger __b__", "danger cycler", "note modeling.py",
+                                              "danger os.system", "danger \"../../etc/passwd\"", "danger path"}));
+  EXPECT_TRUE(std::is_sorted(report.items.begin(), report.items.end(),
+                             [](const ScanItem& a, const ScanItem& b) { return a.verdict > b.verdict; }));
+  EXPECT_EQ(report.files, 6u);
+}
+
+TEST(ScanModel, RealModelsAreData) {
+  EXPECT_THAT(concerns(scan_model(std::string(WCONV_TEST_DATA) + "/models/kjv-qwen2")), IsEmpty());
+  EXPECT_THROW(scan_model("/nonexistent"), Error);
+  EXPECT_THAT(concerns(scan_bytes("\x01\x02\x03 what is this", "x.bin")), Contains("unknown unknown-format"));
+}
+
+}  // namespace
+}  // namespace wconv
