@@ -34,8 +34,8 @@ class ByteReader {
   void skip(std::uint64_t size, std::string_view field);
   std::span<const std::byte> peek(std::uint64_t size);  // fewer at the end; does not move
   std::string_view take_text(std::uint64_t size, std::string_view field);
-  // Up to and without '\n', which is skipped.
-  std::string_view take_line(std::string_view field);
+  // Up to and without '\n', which is skipped; at most `max_bytes`.
+  std::string_view take_line(std::string_view field, std::uint64_t max_bytes);
 
   std::uint8_t u8(std::string_view field);
   std::uint16_t u16(std::string_view field);

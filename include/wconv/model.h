@@ -71,6 +71,9 @@ class Metadata {
 // Strings that aren't UTF-8 are kept as JSON arrays of bytes.
 std::vector<std::pair<std::string, std::string>> metadata_to_text(const Metadata& metadata);
 Metadata metadata_from_text(const std::vector<std::pair<std::string, std::string>>& text);
+inline constexpr std::string_view kMetadataTypesKey = "wconv.types";
+inline constexpr std::string_view kMetadataTypesProblem =  // of a model that has metadata under this key
+    "the metadata key 'wconv.types' is wconv's own; --unset it";
 // JSON text of one value: integers exact, non-finite floats as strings, bytes that are not UTF-8 replaced.
 std::string metadata_json(const MetaValue& value);
 

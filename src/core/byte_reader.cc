@@ -63,9 +63,9 @@ std::string_view ByteReader::take_text(std::uint64_t size, std::string_view fiel
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-std::string_view ByteReader::take_line(std::string_view field) {
+std::string_view ByteReader::take_line(std::string_view field, std::uint64_t max_bytes) {
   for (std::uint64_t want = 256;; want *= 4) {
-    const auto bytes = peek(want);
+    const auto bytes = peek(std::min(want, max_bytes + 1));
     const void* newline = bytes.empty() ? nullptr : std::memchr(bytes.data(), '\n', bytes.size());
     if (newline) {
       const auto size = static_cast<std::size_t>(static_cast<const std::byte*>(newline) - bytes.data());
@@ -73,6 +73,8 @@ std::string_view ByteReader::take_line(std::string_view field) {
       return {reinterpret_cast<const char*>(bytes.data()), size};
     }
     if (bytes.size() == remaining()) fail_at(position_, ErrorCode::kCorrupt, "{} has no end; cut short?", field);
+    if (bytes.size() > max_bytes)
+      fail_at(position_, ErrorCode::kCorrupt, "{} has more than {} bytes without an end", field, max_bytes);
   }
 }
 

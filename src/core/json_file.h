@@ -19,11 +19,11 @@ namespace wconv {
 // nlohmann::ordered_json where the order of keys is to be kept (then looking a key up takes linear time).
 // Throws Error(kCorrupt) naming the file; a key that an object holds twice is one, for readers take either.
 template <typename Json>
-Json json_in(const File& file, std::initializer_list<std::string_view> keys = {}) {
-  constexpr std::uint64_t kMaxBytes = 64 * 1024 * 1024;
+Json json_in(const File& file, std::initializer_list<std::string_view> keys = {},
+             std::uint64_t max_bytes = 64 * 1024 * 1024) {
   constexpr int kMaxDepth = 128;
   const auto refuse = [&](const std::string& why) { throw Error(ErrorCode::kCorrupt, why).in_file(file.path()); };
-  if (file.size() > kMaxBytes) refuse(fmt::format("{} bytes is too large for such a file", file.size()));
+  if (file.size() > max_bytes) refuse(fmt::format("{} bytes is too large for such a file", file.size()));
   std::vector<std::byte> bytes(file.size());
   file.read(0, bytes);
   std::vector<std::set<std::string, std::less<>>> seen(1);  // keys of the objects around, by depth

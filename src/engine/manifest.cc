@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "core/hash.h"
+#include "core/json_file.h"
 #include "core/json_text.h"
 #include "core/threads.h"
 #include "formats/model_path.h"
@@ -18,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMaxManifest = 1024 * 1024 * 1024;
+constexpr std::uint64_t kMaxManifest = 256 * 1024 * 1024;
 constexpr std::size_t kHashChunk = 4 * 1024 * 1024;
 
 // The path below the model's own folder: what does not depend on where the model lies.
@@ -164,15 +165,8 @@ fs::path manifest_path(const std::string& output_path) {
 }
 
 std::vector<FileRecord> recorded_outputs(const File& file) {
-  if (file.size() > kMaxManifest) fail(ErrorCode::kCorrupt, "{} bytes is too large for a manifest", file.size());
-  std::vector<std::byte> bytes(file.size());
-  file.read(0, bytes);
-  const auto* text = reinterpret_cast<const char*>(bytes.data());
-  // The list of tensors is nearly all of it and not needed.
-  const auto wanted = [](int depth, nlohmann::json::parse_event_t event, const nlohmann::json& value) {
-    return depth != 1 || event != nlohmann::json::parse_event_t::key || value != "tensors";
-  };
-  const auto json = nlohmann::json::parse(text, text + bytes.size(), wanted, false);
+  const auto json =
+      json_in<nlohmann::json>(file, {"outputs"}, kMaxManifest);  // its list of tensors is nearly all of it
   std::vector<FileRecord> outputs;
   try {
     for (const auto& output : json.at("outputs")) {

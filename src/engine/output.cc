@@ -1,7 +1,7 @@
 // Outputs are made beside their place, locked, synced and renamed.
 //
 // The temporary is ".NAME.wconv-tmp": its lock tells two runs on one output apart, and a run that was killed leaves at
-// most this one file or folder, which the next run takes over.
+// most this one file or folder, which the next run removes.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/write_all.h"
+#include "formats/folder.h"
 #include "wconv/engine.h"
 #include "wconv/error.h"
 
@@ -55,12 +56,15 @@ std::vector<fs::directory_entry> entries_of(const std::string& folder) {
   return entries;
 }
 
-// Opens (creating) and locks the temporary. When another run renamed or removed it between open and lock, tries again.
+// Creates and locks the temporary. When another run renamed or removed it between open and lock, tries again.
 int open_locked(const std::string& path, bool folder, const std::string& output) {
   for (int attempt = 0; attempt < 100; ++attempt) {
-    if (folder && ::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) fail_errno(output, "create it");
-    const int flags = folder ? O_RDONLY | O_DIRECTORY : O_RDWR | O_CREAT | O_NONBLOCK;
-    const int descriptor = ::open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, 0666);
+    const bool made = folder && ::mkdir(path.c_str(), 0777) == 0;
+    if (folder && !made && errno != EEXIST) fail_errno(output, "create it");
+    const int flags = (folder ? O_RDONLY | O_DIRECTORY : O_RDWR | O_CREAT | O_NONBLOCK) | O_NOFOLLOW | O_CLOEXEC;
+    int descriptor = folder ? -1 : ::open(path.c_str(), flags | O_EXCL, 0666);
+    const bool fresh = made || descriptor >= 0;
+    if (descriptor < 0) descriptor = ::open(path.c_str(), flags, 0666);
     if (descriptor < 0 && errno == ENOENT && folder) continue;
     if (descriptor < 0) fail_errno(output, "create its temporary " + path);
     if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
@@ -78,7 +82,11 @@ int open_locked(const std::string& path, bool folder, const std::string& output)
       throw Error(ErrorCode::kIo, fmt::format("{} is in the way: no regular file, or one with other names", path))
           .in_file(output);
     }
-    if (same) return descriptor;
+    if (same && fresh) return descriptor;
+    if (same) {  // a run that was killed has left it: another mode, other contents
+      std::error_code ignored;
+      fs::remove_all(path, ignored);
+    }
     ::close(descriptor);
   }
   throw Error(ErrorCode::kBusy, "other runs keep replacing this output").in_file(output);
@@ -107,8 +115,15 @@ void check_replaceable_folder(const std::string& path, bool force) {
   for (const fs::directory_entry& entry : entries_of(path)) {
     empty = false;
     const std::string extension = entry.path().extension().string();
+    const std::string name = entry.path().filename().string();
     weights = weights || extension == ".safetensors" || extension == ".bin" || extension == ".gguf" ||
-              extension == ".onnx" || entry.path().filename() == "wconv.json";
+              extension == ".onnx" || name == "wconv.json";
+    if (!is_folder(entry.path().string()) && !is_model_file(name) && name != "wconv.json") {
+      fail(ErrorCode::kUsage,
+           "{}: exists and holds '{}', which is no file of a model; wconv replaces only folders that hold a model's "
+           "files",
+           path, printable(name));
+    }
     if (is_folder(entry.path().string()) && !is_model_part(entry.path().string())) {
       fail(ErrorCode::kUsage,
            "{}: exists and holds the folder {}; wconv replaces only folders that hold a model's files", path,
@@ -255,6 +270,10 @@ Output::Output(std::string path, bool folder, bool force) : state_(std::make_uni
   if (path.empty() || whole.filename() == "." || whole.filename() == ".." || path.find('\0') != std::string::npos) {
     fail(ErrorCode::kUsage, "'{}' is no name for an output", path);
   }
+  constexpr std::size_t kMaxName = 255 - std::string_view("..wconv-tmp").size();
+  if (whole.filename().string().size() > kMaxName)
+    fail(ErrorCode::kUsage, "{}: the name has {} bytes; {} are allowed, for its temporary has a longer one", path,
+         whole.filename().string().size(), kMaxName);
   state_->path = path;
   state_->parent = whole.parent_path().string();
   state_->folder = folder;
@@ -268,9 +287,6 @@ Output::Output(std::string path, bool folder, bool force) : state_(std::make_uni
   state_->lock = open_locked(state_->lock_path, folder, path);
   try {
     check_target(path, folder, force);  // another run may have finished in between
-    if (folder) {
-      for (const fs::directory_entry& stale : entries_of(state_->lock_path)) fs::remove_all(stale.path(), ignored);
-    }
   } catch (...) {
     state_->discard();
     ::close(state_->lock);

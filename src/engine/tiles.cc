@@ -194,7 +194,7 @@ std::vector<Task> record_scans(const Model& model, std::uint64_t tile_bytes) {
 
 namespace wconv {
 
-std::uint64_t planned_memory(const Layout& layout, const Model&, const EngineOptions& options) {
+std::uint64_t planned_memory(const Layout& layout, const EngineOptions& options) {
   const engine::Budget budget = engine::plan_budget(layout, options);
   return budget.buffers * budget.tile_bytes;
 }

@@ -54,9 +54,18 @@ void add_side_files_of(Model& model, const std::string& folder, const std::strin
   for (const std::string& name : file_names((fs::path(folder) / prefix).string())) {
     if (!is_side_file(name)) continue;
     const std::string path = (fs::path(folder) / prefix / name).string();
+    std::error_code ignored;
+    if (!fs::exists(path, ignored)) {
+      model.findings.push_back(
+          {Severity::kWarning, "link-nowhere",
+           fmt::format("{}{} is a link to a file that is not there: the download did not end; left out", prefix,
+                       printable(name))});
+      continue;
+    }
     if (!stays_in_model(folder, path)) {
-      model.findings.push_back({Severity::kWarning, "link-outside",
-                                fmt::format("{}{} is a link that leaves the model's folder; left out", prefix, name)});
+      model.findings.push_back(
+          {Severity::kWarning, "link-outside",
+           fmt::format("{}{} is a link that leaves the model's folder; left out", prefix, printable(name))});
       continue;
     }
     model.side_files.push_back({prefix + name, File::open(path)});
@@ -115,6 +124,8 @@ void merge_shard(Model& model, Model shard, std::map<std::string, std::string>& 
   std::move(shard.files.begin(), shard.files.end(), std::back_inserter(model.files));
   std::move(shard.tensors.begin(), shard.tensors.end(), std::back_inserter(model.tensors));
   std::move(shard.checks.begin(), shard.checks.end(), std::back_inserter(model.checks));
+  std::move(shard.refused.begin(), shard.refused.end(), std::back_inserter(model.refused));
+  std::move(shard.left_out.begin(), shard.left_out.end(), std::back_inserter(model.left_out));
   for (Finding& finding : shard.findings) {
     finding.message = name + ": " + finding.message;
     model.findings.push_back(std::move(finding));
@@ -237,6 +248,7 @@ Model open_unindexed(const std::string& folder, const std::vector<std::string>& 
       if (!std::regex_match(found[0], parts, kShard)) return open_file(File::open(first), options);
       std::set<std::string> shards;
       const unsigned long count = std::stoul(parts[3]);
+      if (count == 0) fail(ErrorCode::kCorrupt, "'{}' is a shard of none", found[0]);
       for (unsigned long i = 1; i <= std::min(count, 100'000UL); ++i) {
         shards.insert(fmt::format("{}-{:05}-of-{}.{}", parts[1].str(), i, parts[3].str(), parts[4].str()));
       }
@@ -279,6 +291,8 @@ std::string cached_snapshot(const std::string& folder) {
 }
 
 }  // namespace
+
+bool is_model_file(std::string_view name) { return is_weight_file(name) || is_side_file(name); }
 
 Model open_index(const std::string& path, const ReadOptions& options) {
   try {

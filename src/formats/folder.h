@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "wconv/format.h"
 
@@ -12,5 +13,8 @@ Model open_folder(const std::string& path, const ReadOptions& options);
 
 // An index such as model.safetensors.index.json: {"metadata": {"total_size"}, "weight_map": {tensor: shard}}.
 Model open_index(const std::string& path, const ReadOptions& options);
+
+// By its name alone: weights, an index, or a text file that travels with them (config.json, tokenizer files, licences).
+bool is_model_file(std::string_view name);
 
 }  // namespace wconv

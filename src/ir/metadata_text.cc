@@ -14,7 +14,7 @@ using nlohmann::ordered_json;
 using Types = nlohmann::json;  // looked up by key
 
 constexpr std::size_t kMaxDepth = 16;  // of nested arrays, as in GGUF files
-constexpr std::string_view kTypesKey = "wconv.types";
+constexpr std::string_view kTypesKey = kMetadataTypesKey;
 
 bool is_float(MetaType type) { return type == MetaType::kF32 || type == MetaType::kF64; }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/json_file.h"
 #include "core/threads.h"
@@ -41,6 +42,20 @@ void read_every_byte(const Model& model, verify_detail::Reading& reading) {
     reading.advance(bytes.size());
   });
   records.require_sound();
+}
+
+// Deflated records are checked as they are unpacked: at the first read of each.
+void unpack_every_record(const Model& model) {
+  std::set<const TensorData*> seen;
+  for (const Tensor& tensor : model.tensors) {
+    if (tensor.data->file_range() || tensor.data->size_bytes() == 0 || !seen.insert(tensor.data.get()).second) continue;
+    std::vector<std::byte> block(info(tensor.info.dtype).block_bytes);
+    try {
+      tensor.data->read(0, block);
+    } catch (Error& error) {
+      throw error.in_tensor(tensor.info.name);
+    }
+  }
 }
 
 const Tensor* find_by_ending(const Model& model, std::initializer_list<std::string_view> endings) {
@@ -103,6 +118,7 @@ WholeReport check_whole(const Model& model, const WholeOptions& options) {
   report.manifest = options.require_manifest || has_manifest(model.path);
   if (report.manifest) report.problems = check_manifest(model.path, options.threads);
   read_every_byte(model, reading);
+  unpack_every_record(model);
   report.records = model.checks.size();
   for (const SourceFile& file : model.files) report.bytes += file.bytes;
   for (const Finding& finding : model.findings) {

@@ -71,9 +71,9 @@ TEST(ByteReader, RangeOfAFileIsItsWorld) {
 TEST(ByteReader, LinesEndOrAreRefused) {
   const std::string text = "cos\nsystem\nrest";
   ByteReader reader{std::as_bytes(std::span(text))};
-  EXPECT_EQ(reader.take_line("module"), "cos");
-  EXPECT_EQ(reader.take_line("name"), "system");
-  EXPECT_THROW(reader.take_line("name"), Error);
+  EXPECT_EQ(reader.take_line("module", 100), "cos");
+  EXPECT_EQ(reader.take_line("name", 100), "system");
+  EXPECT_THROW(reader.take_line("name", 100), Error);
 }
 
 TEST(File, TellsWhatIsNoRegularFile) {

@@ -149,7 +149,8 @@ void expect_refused(const std::string& manifest, ErrorCode code, std::string_vie
 
 TEST(CheckManifest, RefusesWhatIsNoManifest) {
   expect_refused("", ErrorCode::kMissing, "m.gguf.wconv.json: no such file");
-  expect_refused("not JSON", ErrorCode::kCorrupt, "is no manifest of wconv");
+  expect_refused("not JSON", ErrorCode::kCorrupt, "is not JSON");
+  expect_refused(std::string(1'000'000, '['), ErrorCode::kCorrupt, "nests too deeply");
   expect_refused(R"({"outputs": [{"path": "m.gguf"}]})", ErrorCode::kCorrupt, "is no manifest of wconv");
   expect_refused(R"({"outputs": [{"path": "m.gguf", "bytes": "x", "sha256": ""}]})", ErrorCode::kCorrupt,
                  "is no manifest");

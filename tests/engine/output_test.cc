@@ -288,7 +288,11 @@ TEST(Output, ReplacesOnlyFoldersThatHoldAModel) {
       ErrorCode::kUsage, [&] { make_folder(dir / "file", {}, true); }, "is a file; the output is a folder");
   expect_refused(
       ErrorCode::kUsage, [&] { make_file(dir / "notes", "x", true); }, "is a folder; the output is a file");
-  EXPECT_EQ(dir.names(), (Names{"file", "home", "notes"}));
+  fs::create_directory(dir / "thesis");
+  for (const std::string name : {"model.safetensors", "thesis.docx"}) test::write_file(dir / "thesis/" + name, "x");
+  expect_refused(
+      ErrorCode::kUsage, [&] { make_folder(dir / "thesis", {}, true); }, "holds 'thesis.docx'");
+  EXPECT_EQ(dir.names(), (Names{"file", "home", "notes", "thesis"}));
 }
 
 TEST(Output, NamesThatCannotBeMadeAreRefused) {
@@ -320,6 +324,26 @@ TEST(Output, NewFilesHaveTheUmasksModeAndReplacedOnesKeepTheirs) {
   EXPECT_EQ(mode_of(dir / "folder"), 0705u);
   EXPECT_EQ(mode_of(dir / "folder/model.safetensors"), 0606u);
   EXPECT_EQ(mode_of(dir / "folder/config.json"), 0640u);
+}
+
+TEST(Output, WhatAKilledRunHasLeftIsNotTakenOver) {
+  const test::TempDir dir;
+  test::write_file(dir / ".out.wconv-tmp", "a longer text of before");
+  ASSERT_EQ(::chmod((dir / ".out.wconv-tmp").c_str(), 0666), 0);
+  make_file(dir / "out", "1");
+  EXPECT_EQ(test::read_file(dir / "out"), "1");
+  EXPECT_NE(mode_of(dir / "out"), 0666u);
+  fs::create_directory(dir / ".folder.wconv-tmp");
+  test::write_file(dir / ".folder.wconv-tmp/stale", "x");
+  make_folder(dir / "folder", {{"model.safetensors", "1"}});
+  EXPECT_FALSE(fs::exists(dir / "folder/stale"));
+  EXPECT_EQ(dir.names(), (Names{"folder", "out"}));
+}
+
+TEST(Output, NamesTooLongForTheirTemporaryAreRefused) {
+  const test::TempDir dir;
+  expect_refused(
+      ErrorCode::kUsage, [&] { make_file(dir / std::string(250, 'n'), "x"); }, "the name has 250 bytes");
 }
 
 TEST(Output, AFullDiskIsSaidBeforeAnythingIsWritten) {

@@ -178,6 +178,19 @@ TEST(HuggingFaceCache, LinksIntoItsBlobsAreFollowed) {
   EXPECT_EQ(open_model(snapshot.string(), {}).tensors.size(), 1u);
 }
 
+TEST(Folder, OddShardsAndLinksAreNamed) {
+  const test::TempDir dir;
+  fs::create_directories(dir / "none");
+  test::write_safetensors(dir / "none/model-00001-of-00000.safetensors", small());
+  expect_refused(dir / "none", ErrorCode::kCorrupt, "is a shard of none");
+  fs::create_directories(dir / "half");
+  test::write_safetensors(dir / "half/model.safetensors", small());
+  fs::create_symlink("gone", dir / "half/tokenizer.json");
+  const Model model = open_model(dir / "half", {});
+  ASSERT_EQ(model.findings.size(), 1u);
+  EXPECT_EQ(model.findings[0].code, "link-nowhere");
+}
+
 TEST(HuggingFaceCache, LinksThatLeaveTheModelAreNot) {
   const test::TempDir dir;
   fs::create_directories(dir / "model");

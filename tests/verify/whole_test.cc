@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "../formats/pytorch/build.h"
 #include "core/hash.h"
 #include "support/support.h"
 #include "wconv/error.h"
@@ -119,6 +120,20 @@ TEST(Whole, EveryRecordAndEveryByteIsRead) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kIo);
   }
+}
+
+// A deflated record has no checksum of its stored bytes: it is unpacked.
+TEST(Whole, DeflatedRecordsAreUnpacked) {
+  const test::TempDir dir;
+  const auto write = [&](const test::ZipEntry& data) {
+    test::write_file(
+        dir / "m.pth",
+        test::make_zip({{"a/data.pkl", test::pickle_of(test::dict_op({{"w", test::tensor_op()}}))}, data}));
+  };
+  write({"a/data/0", test::kFloats, true});
+  EXPECT_TRUE(check(dir / "m.pth").problems.empty());
+  write({"a/data/0", test::kFloats, true, 0, 0, 0xffff, "", 0, 1});
+  EXPECT_THROW(check(dir / "m.pth"), Error);
 }
 
 }  // namespace

@@ -282,7 +282,7 @@ int convert(const Globals& globals, const ConvertOptions& options) {
   const EngineOptions engine{
       globals.threads, globals.max_memory, options.force, !options.no_manifest, progress_bar(globals, "converting"),
       &interrupted()};
-  const std::uint64_t memory = planned_memory(layout, model, engine);
+  const std::uint64_t memory = planned_memory(layout, engine);
   note(fmt::format("{}: {} tensors to {}, with {} of memory for weights", source.path, summary.tensors,
                    target.writer->name(), human_size(memory)));
   if (options.dry_run) {

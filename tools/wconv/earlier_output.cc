@@ -46,7 +46,8 @@ std::vector<std::string> earlier_output(const std::string& folder, const FormatW
     const std::string& name = write.file_name;
     const std::string stem = name.substr(0, name.size() - (name.ends_with(kEnding) ? kEnding.size() : 0));
     candidates.push_back(stem + ".safetensors.index.json");
-    if (std::filesystem::exists(folder + candidates[0])) {
+    std::error_code ignored;
+    if (std::filesystem::exists(folder + candidates[0], ignored)) {
       for (const std::string& shard : shards_of_index(folder + candidates[0], stem)) candidates.push_back(shard);
     }
     candidates.push_back(name);

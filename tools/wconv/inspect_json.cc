@@ -50,7 +50,7 @@ void print_inspection_json(const Inspection& inspection) {
   const Model& model = inspection.model;
   print_json(fmt::format(R"({{"schema": 1, "path": {}, "format": "{}", "files": {})", json_string(model.path),
                          model.format, files_json(inspection)));
-  if (!model.architecture.empty()) print(", \"architecture\": " + json_string(model.architecture));
+  if (!model.architecture.empty()) print_json(", \"architecture\": " + json_string(model.architecture));
   print_json(", \"metadata\": {");
   bool first = true;
   for (const auto& [key, value] : model.metadata) {

@@ -23,7 +23,7 @@ namespace wconv::tool {
 namespace {
 
 std::atomic<int> g_signal{0};
-extern "C" void on_signal(int number) { g_signal = number; }
+extern "C" void on_signal(int number) { g_signal = number; }  // once: a second signal ends the program
 
 std::string g_out;
 bool g_closed = false;
@@ -68,7 +68,12 @@ void prepare_process() {
   }
   struct sigaction action {};
   action.sa_handler = on_signal;
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(number, &action, nullptr);
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction old {};
+    if (::sigaction(number, nullptr, &old) == 0 && old.sa_handler == SIG_IGN) continue;  // nohup
+    ::sigaction(number, &action, nullptr);
+  }
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an error of write, like a full disk
 }
@@ -101,7 +106,7 @@ std::uint64_t parse_size(std::string_view option, const std::string& text) {
   for (char& c : unit) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   unit.erase(0, unit.find_first_not_of(' ') == std::string::npos ? unit.size() : unit.find_first_not_of(' '));
   for (const Unit& known : kUnits) {
-    if (end == begin || unit != known.name || !(number > 0) || number * known.bytes >= 0x1p63) continue;
+    if (end == begin || unit != known.name || !(number * known.bytes >= 1) || number * known.bytes >= 0x1p63) continue;
     return static_cast<std::uint64_t>(number * known.bytes);
   }
   fail(ErrorCode::kUsage, "{}: '{}' is no size; write it like 512MiB or 5GB", option, text);

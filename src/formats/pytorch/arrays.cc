@@ -93,6 +93,11 @@ std::shared_ptr<const TensorData> Objects::bytes(NodeId id) const {
 }
 
 Tensor Objects::array(NodeId id) {
+  const auto known = arrays_.find(id);
+  return known != arrays_.end() ? known->second : arrays_.emplace(id, read_array(id)).first->second;
+}
+
+Tensor Objects::read_array(NodeId id) const {
   if (!is_tensor(id)) fail(ErrorCode::kUnsupported, "is a numpy array without plain numbers");
   const bool from_buffer = meaning(id).meaning == Meaning::kNumpyFromBuffer;
   // _frombuffer(bytes, dtype, shape, order), or state (version, shape, dtype, is_fortran, bytes)
@@ -116,7 +121,7 @@ Tensor Objects::array(NodeId id) {
   for (std::size_t i = 0; i < strides.size(); ++i) {
     const std::size_t d = fortran ? i : strides.size() - 1 - i;
     strides[d] = step;
-    step *= static_cast<std::int64_t>(tensor.info.shape[d]);
+    if (__builtin_mul_overflow(step, tensor.info.shape[d], &step)) step = 0;  // the array is empty
   }
   const std::uint32_t element = info(dtype).block_bytes;
   tensor.data = strided_tensor(data, element, 0, tensor.info.shape, strides);

@@ -121,7 +121,7 @@ std::optional<MetaValue> Objects::leaf(NodeId id) const {
       std::string text = "[";
       for (const NodeId item : items) {
         const auto json = scalar_json(item);
-        if (!json) return std::nullopt;
+        if (!json || text.size() + json->size() > kMaxTextLeaf) return std::nullopt;
         text += (text.size() == 1 ? "" : ", ") + *json;
       }
       return MetaValue::string(text + "]");

@@ -199,7 +199,7 @@ std::vector<std::pair<std::string, NodeId>> Objects::children(NodeId id) const {
     return args.empty() || pickle_.kind(args[0]) == NodeKind::kObject ? out : children(args[0]);
   if (what == Meaning::kDict) {  // attributes of a dict, such as a state_dict's _metadata, are not its contents
     for (const NodeId arg : args) {
-      if (pairs_of(arg)) return entries(*pairs_of(arg));
+      if (pairs_of(arg)) out = entries(*pairs_of(arg));
       if (pickle_.kind(arg) != NodeKind::kList) continue;
       for (const NodeId pair : pickle_.items(arg)) {
         const bool two = pickle_.kind(pair) == NodeKind::kTuple || pickle_.kind(pair) == NodeKind::kList;
@@ -207,6 +207,8 @@ std::vector<std::pair<std::string, NodeId>> Objects::children(NodeId id) const {
           out.emplace_back(key_text(pickle_.items(pair)[0]), pickle_.items(pair)[1]);
       }
     }
+  } else if (what == Meaning::kReconstructor && args.size() > 2 && pairs_of(args[2])) {
+    out = entries(*pairs_of(args[2]));  // of a dict's own class: (class, dict, contents)
   } else if (what == Meaning::kUnknown) {
     add_list(args, "args.");
   }

@@ -93,6 +93,7 @@ class Objects {
   std::shared_ptr<const TensorData> storage_data(const StorageRequest& request);
   std::vector<NamedTensor> quantized(NodeId id);
   Tensor array(NodeId id);
+  Tensor read_array(NodeId id) const;
   Tensor numpy_scalar(NodeId id) const;
   struct NumpyCode {
     std::string text;  // "f4"; empty for what is no plain dtype
@@ -117,6 +118,7 @@ class Objects {
   using ViewKey = std::tuple<std::string, DType, std::uint64_t, std::vector<std::uint64_t>, std::vector<std::int64_t>>;
   std::map<ViewKey, std::shared_ptr<const TensorData>> views_;  // equal views are one TensorData: tied
   std::unordered_map<std::string, std::shared_ptr<const TensorData>> storage_cache_;
+  std::unordered_map<NodeId, Tensor> arrays_;                // by node: one TensorData wherever an array stands
   std::unordered_map<NodeId, Storage> nested_;               // by the node of the call
   mutable std::unordered_map<NodeId, GlobalInfo> meanings_;  // by the callable's node
 };

@@ -95,16 +95,19 @@ class Pickle {
 };
 
 // Reads one pickle, protocols 0 to 5, from `begin` up to its STOP, which must come before `end`. Throws Error(kCorrupt)
-// with the byte offset; lengths are compared with the bytes left before anything is allocated, and what is kept is
-// bounded by the bytes read.
-Pickle read_pickle(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end);
+// with the byte offset; lengths are compared with the bytes left before anything is allocated. What is kept takes at
+// most 16 MiB and 24 bytes for each byte of `stored_bytes`, the size of the pickle on disk: less than end - begin where
+// it was deflated. 0: end - begin.
+Pickle read_pickle(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end,
+                   std::uint64_t stored_bytes = 0);
 
 // The same of a pickle that may be broken: what stands before the error. Without a root then.
 struct BrokenPickle {
   Pickle pickle;
   std::optional<Error> error;
 };
-BrokenPickle read_broken_pickle(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end);
+BrokenPickle read_broken_pickle(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end,
+                                std::uint64_t stored_bytes = 0);
 
 // True when the bytes look like the start of a pickle of any protocol that wconv reads.
 bool looks_like_pickle(std::string_view head);

@@ -11,7 +11,8 @@ namespace wconv::pytorch {
 
 class PickleBuilder {
  protected:
-  PickleBuilder(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end) : reader_(file, begin, end) {
+  PickleBuilder(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end, std::uint64_t stored_bytes)
+      : reader_(file, begin, end), memory_left_(16 * 1024 * 1024 + 24 * (stored_bytes ? stored_bytes : end - begin)) {
     pickle_.file_ = std::move(file);
   }
 
@@ -23,24 +24,34 @@ class PickleBuilder {
   }
 
   // --- nodes ---
+  // `bytes`: what is kept, before it is allocated.
+  void spend(std::uint64_t bytes) {
+    if (bytes > memory_left_) refuse("builds more values than its size on disk can stand for");
+    memory_left_ -= bytes;
+  }
   NodeId add(NodeKind kind, std::uint64_t value) {
     if (pickle_.nodes_.size() >= kMark) refuse("holds more than {} values", kMark);
+    spend(sizeof(Pickle::Node));
     pickle_.nodes_.push_back({kind, value});
     return static_cast<NodeId>(pickle_.nodes_.size() - 1);
   }
   NodeId add_blob(NodeKind kind, std::uint64_t offset, std::uint64_t size) {
+    spend(sizeof(Blob));
     pickle_.blobs_.push_back({offset, size, {}, true});
     return add(kind, pickle_.blobs_.size() - 1);
   }
   NodeId add_owned(NodeKind kind, std::string text) {
+    spend(sizeof(Blob) + text.size());
     pickle_.blobs_.push_back({0, text.size(), std::move(text), false});
     return add(kind, pickle_.blobs_.size() - 1);
   }
   NodeId add_list(NodeKind kind, std::vector<NodeId> items) {
+    spend(sizeof(items) + items.size() * sizeof(NodeId));
     pickle_.lists_.push_back(std::move(items));
     return add(kind, pickle_.lists_.size() - 1);
   }
   NodeId add_global(std::string module, std::string name) {
+    spend(sizeof(Pickle::Name) + module.size() + name.size());
     pickle_.names_.push_back({std::move(module), std::move(name), opcode_at_});
     const NodeId id = add(NodeKind::kGlobal, pickle_.names_.size() - 1);
     pickle_.globals.push_back(id);
@@ -52,6 +63,7 @@ class PickleBuilder {
     object.args = args;
     object.making = making;
     object.offset = opcode_at_;
+    spend(sizeof(Object));
     pickle_.objects_.push_back(std::move(object));
     return add(NodeKind::kObject, pickle_.objects_.size() - 1);
   }
@@ -127,6 +139,7 @@ class PickleBuilder {
   }
 
   ByteReader reader_;
+  std::uint64_t memory_left_;
   std::uint64_t opcode_at_ = 0;
   Pickle pickle_;
   std::vector<NodeId> stack_;

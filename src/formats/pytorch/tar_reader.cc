@@ -1,7 +1,9 @@
 // torch 0.1.8 and earlier: a tar with the members sys_info, pickle, storages and tensors. The pickle names whole
 // tensors by number. Source: torch/serialization.py (legacy_load). Nothing is unpacked to disk.
 #include <algorithm>
+#include <array>
 #include <map>
+#include <span>
 
 #include "formats/pytorch/containers.h"
 #include "formats/pytorch/tree.h"
@@ -105,9 +107,14 @@ class Section {
 
  private:
   std::uint64_t number(std::uint64_t bytes, std::string_view field) {
-    ByteReader reader(file_, at_, end_);
-    const std::uint64_t value = bytes == 8 ? reader.u64(field) : reader.u32(field);
+    if (bytes > end_ - at_)
+      fail_at(at_, ErrorCode::kCorrupt, "tar member '{}': {} needs {} bytes, {} left; cut short?", name_, field, bytes,
+              end_ - at_);
+    std::array<std::byte, 8> number{};
+    file_->read(at_, std::span(number).first(bytes));
     at_ += bytes;
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < bytes; ++i) value |= std::to_integer<std::uint64_t>(number[i]) << (8 * i);
     return value;
   }
 

@@ -231,6 +231,8 @@ NodeId Objects::inner_tensor(NodeId id) const {
   for (int depth = 0; depth < 16; ++depth) {
     const Meaning what = meaning(id).meaning;
     if (what != Meaning::kRebuildParameter) return id;
+    if (pickle_.object(id).state != kNoNode)
+      fail(ErrorCode::kUnsupported, "is given another storage after it is made (BUILD)");
     id = call_args(id, 1)[0];
   }
   fail(ErrorCode::kCorrupt, "parameters are nested more than 16 deep");
@@ -247,6 +249,9 @@ std::vector<NamedTensor> Objects::tensor(NodeId id) {
   if (!object.pairs.empty() || !object.list.empty()) {
     fail(ErrorCode::kCorrupt, "the pickle sets items on it; only dicts and lists have items");
   }
+  const bool numpy = what.meaning == Meaning::kNumpyReconstruct || what.meaning == Meaning::kNumpyFromBuffer;
+  if (object.state != kNoNode && !numpy)
+    fail(ErrorCode::kUnsupported, "is given another storage after it is made (BUILD)");
   switch (what.meaning) {
     case Meaning::kRebuildTensor:
     case Meaning::kRebuildTensorV2: {

@@ -12,6 +12,7 @@ namespace wconv::pytorch {
 namespace {
 
 constexpr std::size_t kMaxLeaves = 10'000;               // that become metadata
+constexpr std::size_t kMaxName = 64 * 1024;              // bytes, of a tensor's path
 constexpr std::size_t kMaxLeafBytes = 16 * 1024 * 1024;  // of their names and text
 constexpr std::size_t kMaxNamed = 20;                    // in one message
 
@@ -23,7 +24,7 @@ class Walk {
         whole_(options.whole_tree && options.key.empty()),
         pick_(std::move(pick)),
         model_(model),
-        budget_(64 * static_cast<std::uint64_t>(objects.pickle().size()) + 1000) {
+        budget_(16 * static_cast<std::uint64_t>(objects.pickle().size()) + 1000) {
     for (const auto& [key, value] : model.metadata) keys_.insert(key);
   }
 
@@ -47,19 +48,29 @@ class Walk {
   void visit(NodeId id, const std::string& path, bool taken, bool training, int depth) {
     if (depth > kMaxDepth)
       fail(ErrorCode::kCorrupt, "the pickle is nested more than {} deep, or holds itself", kMaxDepth);
-    if (budget_-- == 0)
-      fail(ErrorCode::kCorrupt, "the pickle's containers hold each other so often that it unfolds without end");
+    spend(1);
     if (objects_.is_tensor(id)) return tensor(id, path, taken);
-    if (auto value = objects_.leaf(id)) return leaf(std::move(*value), path, training);  // a list of plain ones, too
+    if (auto value = objects_.leaf(id)) {  // a list of plain ones, too
+      if (const std::string* text = value->as_string()) spend(text->size() / 256);
+      return leaf(std::move(*value), path, training);
+    }
     if (!objects_.is_container(id)) return unkept(id, path, training);
     if (!open_.insert(id).second) return holds_itself(path);
     children(id, path, taken, training, depth);
     open_.erase(id);
   }
 
+  // What the walk costs is bounded by the size of the pickle.
+  void spend(std::uint64_t steps) {
+    if (steps > budget_)
+      fail(ErrorCode::kCorrupt, "the pickle's containers hold each other so often that it unfolds without end");
+    budget_ -= steps;
+  }
+
   void children(NodeId id, const std::string& path, bool taken, bool training, int depth) {
     const bool module = objects_.is_module(id);
     const auto children = objects_.children(id);
+    spend(children.size());
     for (const auto& [key, child] : children) {
       const std::string child_path = join_path(path, key);
       const bool picked = child == pick_.node && child_path == pick_.path;
@@ -72,6 +83,8 @@ class Walk {
   }
 
   void tensor(NodeId id, const std::string& path, bool taken) {
+    if (path.size() > kMaxName)
+      fail(ErrorCode::kCorrupt, "a tensor's name has {} bytes; {} are allowed", path.size(), kMaxName);
     if (!taken) {
       model_.left_out.push_back(path);
       return;

@@ -11,8 +11,8 @@
 namespace wconv::pytorch {
 class Unpickler : private PickleBuilder {
  public:
-  Unpickler(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end)
-      : PickleBuilder(std::move(file), begin, end) {}
+  Unpickler(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end, std::uint64_t stored_bytes)
+      : PickleBuilder(std::move(file), begin, end, stored_bytes) {}
 
   void run() {
     while (!step()) {
@@ -42,7 +42,8 @@ class Unpickler : private PickleBuilder {
   }
 
   // --- text forms ---
-  std::string line() { return std::string(reader_.take_line("pickle text line")); }
+  static constexpr std::uint64_t kMaxLine = 16 * 1024 * 1024;  // bytes; text of protocol 0 is one line
+  std::string line() { return std::string(reader_.take_line("pickle text line", kMaxLine)); }
   std::int64_t decimal(std::string text) {
     if (text.ends_with('L')) text.pop_back();
     std::int64_t number = 0;
@@ -351,14 +352,16 @@ const std::array<Unpickler::Step, 256>& Unpickler::table() {
   return steps;
 }
 
-Pickle read_pickle(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end) {
-  BrokenPickle read = read_broken_pickle(std::move(file), begin, end);
+Pickle read_pickle(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end,
+                   std::uint64_t stored_bytes) {
+  BrokenPickle read = read_broken_pickle(std::move(file), begin, end, stored_bytes);
   if (read.error) throw std::move(*read.error);
   return std::move(read.pickle);
 }
 
-BrokenPickle read_broken_pickle(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end) {
-  Unpickler unpickler(std::move(file), begin, end);
+BrokenPickle read_broken_pickle(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end,
+                                std::uint64_t stored_bytes) {
+  Unpickler unpickler(std::move(file), begin, end, stored_bytes);
   std::optional<Error> error;
   try {
     unpickler.run();

@@ -4,6 +4,7 @@
 #include "core/json_text.h"
 #include "formats/pytorch/pickle_writer.h"
 #include "formats/pytorch/pytorch.h"
+#include "formats/pytorch/zip_archive.h"
 #include "formats/pytorch/zip_plan.h"
 #include "wconv/error.h"
 
@@ -50,6 +51,10 @@ class Writer final : public FormatWriter {
     for (const auto& [key, value] : model.metadata) {
       if (!is_utf8(key)) problems.push_back(fmt::format("metadata key '{}' is not UTF-8; --unset it", printable(key)));
     }
+    const std::uint64_t bytes = metadata_json_text(model.metadata).size();
+    if (bytes > pytorch::kMaxMetadataBytes)
+      problems.push_back(fmt::format("the metadata takes {} bytes; {} are allowed", bytes, pytorch::kMaxMetadataBytes));
+    if (model.metadata.find(kMetadataTypesKey)) problems.push_back(std::string(kMetadataTypesProblem));
     return problems;
   }
 

@@ -15,6 +15,10 @@
 
 namespace wconv::pytorch {
 
+// Of record extra/wconv_metadata.json, which keeps the metadata that a state_dict has no place for: vocabularies of
+// GGUF files take tens of MB.
+inline constexpr std::uint64_t kMaxMetadataBytes = 128 * 1024 * 1024;
+
 class Spill;  // inflate.h
 
 struct ZipRecord {

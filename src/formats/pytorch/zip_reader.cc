@@ -70,13 +70,12 @@ std::string find_root(const ZipArchive& archive) {
   fail(ErrorCode::kUnsupported, "a zip archive without data.pkl is no PyTorch checkpoint; it looks like {}", what);
 }
 
-std::string small_text(const ZipArchive& archive, std::string_view name) {
+std::string record_text(const ZipArchive& archive, std::string_view name, std::uint64_t max_bytes) {
   const ZipRecord* record = archive.find(name);
   if (!record) return "";
-  constexpr std::uint64_t kMax = 4 * 1024 * 1024;
-  if (record->size > kMax)
+  if (record->size > max_bytes)
     fail_at(record->data_offset, ErrorCode::kCorrupt, "record '{}' has {} bytes; {} are allowed", printable(name),
-            record->size, kMax);
+            record->size, max_bytes);
   const ZipArchive::Content content = archive.content(*record);
   std::string text(content.end - content.begin, '\0');
   content.file->read(content.begin, std::as_writable_bytes(std::span(text)));
@@ -84,7 +83,7 @@ std::string small_text(const ZipArchive& archive, std::string_view name) {
 }
 
 bool is_big_endian(const ZipArchive& archive, const std::string& root) {
-  std::string order = small_text(archive, root + "byteorder");
+  std::string order = record_text(archive, root + "byteorder", 64);
   while (order.ends_with('\n')) order.pop_back();
   if (order.empty() || order == "little") return false;
   if (order == "big") return true;
@@ -94,7 +93,7 @@ bool is_big_endian(const ZipArchive& archive, const std::string& root) {
 
 // What convert leaves in a .pth for the metadata that a state_dict has no place for.
 void read_metadata(const ZipArchive& archive, const std::string& root, Model& model) {
-  const std::string text = small_text(archive, root + "extra/wconv_metadata.json");
+  const std::string text = record_text(archive, root + "extra/wconv_metadata.json", kMaxMetadataBytes);
   if (text.empty()) return;
   const auto json = nlohmann::ordered_json::parse(text, nullptr, false);  // keeps the order of keys
   std::vector<std::pair<std::string, std::string>> entries;
@@ -114,11 +113,10 @@ void report_hidden(const File& file, const ZipArchive& archive, const std::strin
   std::size_t hidden = 0;
   for (const ZipRecord& record : archive.records()) {
     const std::string inner = record.name.starts_with(root) ? record.name.substr(root.size()) : "";
-    if (inner == "data.pkl" || storages.used(record.name) || record.deflated || record.size < 2) continue;
+    if (inner == "data.pkl" || storages.used(record.name) || record.size < 2) continue;
     if (inner == "constants.pkl" || inner.starts_with("code/") || inner == "attributes.pkl") continue;
-    std::array<char, 64> head{};
-    const std::size_t size = std::min<std::uint64_t>(head.size(), record.size);
-    file.read(record.data_offset, std::as_writable_bytes(std::span(head).first(size)));
+    std::array<char, 2> head{};
+    if (!record.deflated) file.read(record.data_offset, std::as_writable_bytes(std::span(head)));
     const bool pickle = record.name.ends_with(".pkl") || (head[0] == '\x80' && head[1] >= 0 && head[1] <= 5);
     if (!pickle || ++hidden > kMaxHidden) continue;
     model.findings.push_back(
@@ -133,8 +131,9 @@ void report_hidden(const File& file, const ZipArchive& archive, const std::strin
 Model read_zip(std::shared_ptr<const File> file, const ReadOptions& options) {
   const ZipArchive archive(file);
   const std::string root = find_root(archive);
-  const ZipArchive::Content content = archive.content(*archive.find(root + "data.pkl"));
-  const Pickle pickle = read_pickle(content.file, content.begin, content.end);
+  const ZipRecord& record = *archive.find(root + "data.pkl");
+  const ZipArchive::Content content = archive.content(record);
+  const Pickle pickle = read_pickle(content.file, content.begin, content.end, record.compressed_size);
   if (pickle.end_offset != content.end) {
     fail_at(pickle.end_offset, ErrorCode::kCorrupt, "record '{}data.pkl' goes on for {} bytes after the pickle's end",
             printable(root), content.end - pickle.end_offset);

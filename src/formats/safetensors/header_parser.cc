@@ -13,7 +13,6 @@ namespace {
 // Limits of our own: a hostile header could hold millions of each.
 constexpr std::size_t kMaxRank = 64;  // torch and numpy have no more dimensions
 constexpr std::size_t kMaxMetadata = 65'536;
-constexpr std::size_t kMaxName = 65'536;  // bytes
 
 constexpr std::array<std::string_view, 3> kFields = {"dtype", "shape", "data_offsets"};
 
@@ -24,7 +23,6 @@ class HeaderParser {
 
   void parse() {
     json_.object([&](std::string name) {
-      if (name.size() > kMaxName) refuse("a name of {} bytes; {} are allowed", name.size(), kMaxName);
       if (name == "__metadata__") {
         metadata();
       } else {

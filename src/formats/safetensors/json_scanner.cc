@@ -73,7 +73,7 @@ bool JsonScanner::take_null() {
   return true;
 }
 
-std::string JsonScanner::string() {
+std::string JsonScanner::string(std::uint64_t max_bytes) {
   expect('"');
   const std::uint64_t begin = position();
   std::string out;
@@ -85,6 +85,7 @@ std::string JsonScanner::string() {
     });
     const auto plain = static_cast<std::size_t>(stop - ahead.begin());
     out += ahead.substr(0, plain);
+    if (out.size() > max_bytes) fail_at(begin, ErrorCode::kCorrupt, "a name has more than {} bytes", max_bytes);
     at_ += plain;
     if (stop == ahead.end()) continue;
     if (*stop != '"' && *stop != '\\') refuse("a character of a string, or its escape,");
@@ -108,7 +109,10 @@ void JsonScanner::escape(std::string& out) {
   skip_character();
   std::uint32_t code = hex4();
   if (code >= 0xD800 && code < 0xDC00) {  // the first half of a pair
-    literal("\\u");
+    for (const char half : {'\\', 'u'}) {
+      if (peek() != half) refuse("the second half of a surrogate pair");
+      skip_character();
+    }
     const std::uint32_t low = hex4();
     if (low < 0xDC00 || low > 0xDFFF) refuse("the second half of a surrogate pair");
     code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);

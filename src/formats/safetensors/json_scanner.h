@@ -15,6 +15,8 @@ namespace wconv::safetensors {
 // JSON (RFC 8259). Not thread-safe.
 class JsonScanner {
  public:
+  static constexpr std::uint64_t kMaxKey = 64 * 1024;  // bytes of a member's name
+
   JsonScanner(std::shared_ptr<const File> file, std::uint64_t begin, std::uint64_t end)
       : file_(std::move(file)), window_begin_(begin), end_(end) {}
 
@@ -22,7 +24,7 @@ class JsonScanner {
   int next();               // the first character of what comes next; -1 at the end
   std::string_view kind();  // of the value that comes next: "a string", "null", …
   bool take_null();         // false: something else comes next
-  std::string string();
+  std::string string(std::uint64_t max_bytes = ~std::uint64_t{0});
   bool unsigned_integer(std::uint64_t& out,
                         std::string& text);  // false, with the number's text: it is not from 0 to 2^64-1
   void skip_value(std::size_t depth = 0);
@@ -32,7 +34,7 @@ class JsonScanner {
   template <typename Member>
   void object(const Member& member) {
     list('{', '}', [&] {
-      std::string key = string();
+      std::string key = string(kMaxKey);
       expect(':');
       member(std::move(key));
     });

@@ -150,6 +150,7 @@ class Writer final : public FormatWriter {
     for (const auto& [key, value] : model.metadata) {
       if (!is_utf8(key)) problems.push_back(fmt::format("metadata key '{}' is not UTF-8; --unset it", printable(key)));
     }
+    if (model.metadata.find(kMetadataTypesKey)) problems.push_back(std::string(kMetadataTypesProblem));
     return problems;
   }
 

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "build.h"
 #include "support/support.h"
 #include "wconv/error.h"
@@ -42,6 +44,14 @@ void expect_refused(const std::string& bytes, ErrorCode code, const std::string&
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), code) << error.what();
     EXPECT_THAT(error.what(), HasSubstr(message));
+  }
+}
+
+void expect_unfolds_or_opens(const std::string& bytes) {
+  try {
+    open(bytes);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kCorrupt) << error.what();
   }
 }
 
@@ -238,6 +248,54 @@ TEST(PytorchReader, RefusesWhatUnfoldsWithoutEnd) {
   std::string deep = "}" + text_op("w") + tensor_op() + "s";
   for (int i = 0; i < 3000; ++i) deep = "](" + deep + "e";
   expect_refused(checkpoint(deep), ErrorCode::kCorrupt, "nested more than");
+}
+
+// Each is small and would take minutes or gigabytes if what it refers to again and again were made again.
+TEST(PytorchReader, RepeatedReferencesCostLittle) {
+  const auto start = std::chrono::steady_clock::now();
+  std::string texts = "](" + text_op(std::string(60'000, '\x01')) + "q\x01";
+  for (int i = 0; i < 999; ++i) texts += "h\x01";
+  texts +=
+      "eq\x02"
+      "0";
+  std::string lists = "](";
+  for (int i = 0; i < 200; ++i) lists += "h\x02";
+  expect_unfolds_or_opens(checkpoint(texts + dict_op({{"w", tensor_op()}, {"l", lists + "e"}})));
+  std::string module = global_op("torch.nn.modules.linear", "Linear") + ")\x81}(" + text_op("_parameters") + "}(";
+  for (int i = 0; i < 20'000; ++i) module += text_op(std::to_string(i)) + "K\x01";
+  module +=
+      "uubq\x01"
+      "0";
+  std::string modules = "](";
+  for (int i = 0; i < 20'000; ++i) modules += "h\x01";
+  expect_unfolds_or_opens(checkpoint(module + dict_op({{"w", tensor_op()}, {"l", modules + "e"}})));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+}
+
+TEST(PytorchReader, RefusesNamesAndArenasThatOutgrowTheFile) {
+  std::string deep = dict_op({{"w", tensor_op()}});
+  for (int i = 0; i < 70; ++i) deep = dict_op({{std::string(1000, 'k'), deep}});
+  expect_refused(checkpoint(deep), ErrorCode::kCorrupt, "a tensor's name has");
+  std::string lists;
+  for (int i = 0; i < 2'000'000; ++i) lists += "]0";
+  const ZipEntry bomb{"archive/data.pkl", pickle_of(lists + dict_op({{"w", tensor_op()}})), true};
+  expect_refused(make_zip({bomb, {"archive/data/0", kFloats}}), ErrorCode::kCorrupt,
+                 "more values than its size on disk");
+}
+
+// Found by a reader: torch sets these items and this storage, too.
+TEST(PytorchReader, ADictTakesBothWhatItIsMadeOfAndWhatIsSet) {
+  const std::string made = global_op("collections", "OrderedDict") + dict_op({{"a", tensor_op()}}) + "\x85R";
+  const Model model = open(checkpoint(made + "(" + text_op("b") + tensor_op({.shape = {4}, .strides = {1}}) + "u"));
+  ASSERT_EQ(model.tensors.size(), 2u);
+  EXPECT_EQ(model.tensors[0].info.name, "a");
+  EXPECT_EQ(model.tensors[1].info.name, "b");
+}
+
+TEST(PytorchReader, ATensorThatIsGivenAnotherStorageIsNamed) {
+  const Model model = open(checkpoint(dict_op({{"w", tensor_op() + "(K\x01tb"}})));
+  ASSERT_EQ(model.refused.size(), 1u);
+  EXPECT_THAT(model.refused[0].reason, HasSubstr("another storage"));
 }
 
 TEST(PytorchReader, RefusesPicklesWithoutTensors) {
