@@ -28,7 +28,7 @@ Model rename_tensors(Model model, const RenameRules& rules);
 enum class OnOverflow { kError, kSaturate, kInfinity };
 
 struct CastRules {
-  std::optional<DType> dtype;                               // for every floating-point tensor
+  std::optional<DType> dtype;                               // for every floating-point tensor but parameters
   std::vector<std::pair<std::string, DType>> tensor_dtype;  // glob → type; the last that matches wins
   OnOverflow on_overflow = OnOverflow::kError;
 };

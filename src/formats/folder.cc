@@ -11,7 +11,7 @@
 
 #include "core/json_file.h"
 #include "core/list_text.h"
-#include "formats/model_path.h"
+#include "core/model_path.h"
 #include "wconv/error.h"
 
 namespace wconv {
