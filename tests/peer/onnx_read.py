@@ -57,6 +57,8 @@ def of_sparse(sparse, folder):
 
 
 def of_attribute(node, attribute, folder):
+    if attribute.ref_attr_name:
+        return []
     constant = node.op_type == "Constant" and node.domain in ("", "ai.onnx")
     out = [of_tensor(t, folder) for t in [attribute.t] * attribute.HasField("t") + list(attribute.tensors)]
     for sparse in [attribute.sparse_tensor] * attribute.HasField("sparse_tensor") + list(attribute.sparse_tensors):
@@ -65,7 +67,7 @@ def of_attribute(node, attribute, folder):
         lists = {"value_float": ("F32", [], numpy.float32, [attribute.f]), "value_int": ("I64", [], numpy.int64, [attribute.i]),
                  "value_floats": ("F32", [len(attribute.floats)], numpy.float32, attribute.floats),
                  "value_ints": ("I64", [len(attribute.ints)], numpy.int64, attribute.ints)}
-        if attribute.name in lists and not attribute.ref_attr_name:
+        if attribute.name in lists:
             dtype, shape, kind, values = lists[attribute.name]
             out.append(("", key(dtype, shape, numpy.array(list(values), kind).tobytes())))
     for graph in [attribute.g] * attribute.HasField("g") + list(attribute.graphs):

@@ -84,6 +84,7 @@ void Collector::add_constant(const Frame& frame, const Node& node, const Attribu
     insert(std::move(parsed), name, scope, Role::kConstant, place(tensors[0], frame), frame.parent);
   }
   if (!attribute.sparse.empty()) add_sparse(attribute.sparse[0], frame, name, scope, frame.parent);
+  check_kind(frame, name, attribute);
   if (attribute.name == "value_float") add_list(frame, name, scope, kF, true, attribute.f);
   if (attribute.name == "value_int") add_list(frame, name, scope, kI, true, attribute.i);
   if (attribute.name == "value_floats") add_list(frame, name, scope, kFloats, false, attribute.floats);
@@ -94,6 +95,22 @@ void Collector::add_constant(const Frame& frame, const Node& node, const Attribu
     claim(scope, name, frame.field.at);
     insert(std::move(parsed), name, scope, Role::kConstantList, place(frame), frame.parent);
   }
+}
+
+// A list of another kind than the attribute's name says is not an empty one.
+void Collector::check_kind(const Frame& frame, const std::string& name, const Attribute& attribute) {
+  const std::uint64_t numbers =
+      attribute.f.fields + attribute.i.fields + attribute.floats.fields + attribute.ints.fields;
+  const auto right = [&](std::string_view kind, std::uint64_t fields) {
+    if (attribute.name == kind && (fields != numbers || !attribute.tensors.empty() || attribute.strings > 0))
+      throw Error(ErrorCode::kCorrupt, fmt::format("its {} holds values of another kind", kind))
+          .in_tensor(name)
+          .at(frame.field.at);
+  };
+  right("value_float", attribute.f.fields);
+  right("value_int", attribute.i.fields);
+  right("value_floats", attribute.floats.fields);
+  right("value_ints", attribute.ints.fields);
 }
 
 void Collector::add_list(const Frame& frame, const std::string& name, Scope& scope, std::uint32_t field, bool single,

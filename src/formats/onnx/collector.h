@@ -39,6 +39,7 @@ struct Attribute {
   std::vector<Field> tensors, sparse, graphs;
   NumberList f, i, floats, ints;
   std::uint64_t strings = 0;
+  bool is_reference = false;  // to an attribute of the function: it has no value of its own
 };
 
 // A tensor before it has a name that is unique in the model. It is of strings where parsed has neither a tensor nor a
@@ -76,6 +77,7 @@ class Collector {
  private:
   void add_list(const Frame& frame, const std::string& name, Scope& scope, std::uint32_t field, bool single,
                 const NumberList& list);
+  static void check_kind(const Frame& frame, const std::string& name, const Attribute& attribute);
   void claim(Scope& scope, const std::string& name, std::uint64_t at);
   void insert(ParsedTensor parsed, std::string name, const Scope& scope, Role role, std::ptrdiff_t message,
               const Frame* node);

@@ -190,6 +190,7 @@ class Walker {
     Attribute attribute;
     Cursor cursor(context_.reader, message, "AttributeProto");
     while (cursor.next()) add_attribute_field(cursor, attribute);
+    if (attribute.is_reference) return;
     if (node.is_constant()) tensors_.add_constant(frame, node, attribute, scope);
     const std::string path = join(join(scope.path, node.label()), attribute.name);
     for (const Field& graph : attribute.graphs) read_graph(graph, frame, path);
@@ -232,6 +233,9 @@ class Walker {
         break;
       case kInts:
         attribute.ints.add(cursor.field());
+        break;
+      case kRefAttrName:
+        attribute.is_reference = cursor.bytes().size() > 0;
         break;
       case kS:
       case kStrings:

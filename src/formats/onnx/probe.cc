@@ -60,6 +60,10 @@ bool looks_like_model(std::span<const std::byte> head) {
       return version && more && head.size() - position < 10;  // cut by the end of the head
     }
     const auto known = std::find_if(kKnown.begin(), kKnown.end(), [&](const Known& k) { return k.number == tag >> 3; });
+    if (known == kKnown.end() && version && (tag & 7) == 2) {  // of a later version
+      position += std::min(value, head.size() - position);
+      continue;
+    }
     if (known == kKnown.end() || (tag & 7) != (known->kind == Kind::kNumber ? 0u : 2u)) return false;
     if (known->number == kIrVersion && (value == 0 || value > kMaxIrVersion)) return false;
     if (known->kind == Kind::kNumber) {

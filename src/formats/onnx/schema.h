@@ -61,6 +61,7 @@ enum : std::uint32_t {
   kStrings = 9,
   kTensors = 10,
   kGraphs = 11,
+  kRefAttrName = 21,
   kSparseTensor = 22,
   kSparseTensors = 23,
 };
