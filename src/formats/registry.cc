@@ -18,7 +18,8 @@ std::span<const FormatReader* const> readers() {
 }
 
 std::span<const FormatWriter* const> writers() {
-  static const std::array<const FormatWriter*, 3> kWriters = {&safetensors_writer(), &pytorch_writer(), &gguf_writer()};
+  static const std::array<const FormatWriter*, 4> kWriters = {&safetensors_writer(), &pytorch_writer(), &gguf_writer(),
+                                                              &onnx_writer()};
   return kWriters;
 }
 

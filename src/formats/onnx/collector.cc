@@ -148,8 +148,29 @@ void Collector::claim(Scope& scope, const std::string& name, std::uint64_t at) {
 
 void Collector::insert(ParsedTensor parsed, std::string name, const Scope& scope, Role role, std::ptrdiff_t message,
                        const Frame* node) {
-  const Weight weight{"", role, message, node ? place(*node) : -1, place(scope.frame)};
-  found.push_back({std::move(parsed), std::move(name), scope.path, scope.depth, weight});
+  Weight weight;
+  weight.role = role;
+  weight.value = name;
+  weight.message = message;
+  weight.node = node ? place(*node) : -1;
+  weight.graph = place(scope.frame);
+  weight.castable = scope.castable && (role == Role::kInitializer || role == Role::kConstant);
+  const bool exact = !weight.castable || element_count(parsed.shape) <= 1;
+  found.push_back({std::move(parsed), std::move(name), scope.path, scope.depth, exact, std::move(weight)});
+}
+
+void Collector::finish(const Scope& scope) {
+  for (std::size_t i = scope.first; i < found.size(); ++i) {
+    Found& entry = found[i];
+    Weight& weight = entry.weight;
+    if (weight.graph != scope.frame.place || !weight.castable) continue;
+    if (entry.name.ends_with(kStoredEnding)) {
+      const std::string value = entry.name.substr(0, entry.name.size() - kStoredEnding.size());
+      weight.through_cast = scope.casts.contains(value);
+      if (weight.through_cast) entry.name = weight.value = value;
+    }
+    entry.exact = entry.exact || scope.exact.contains(entry.name);
+  }
 }
 
 std::ptrdiff_t Collector::place(const Frame& frame) {

@@ -23,13 +23,17 @@ struct Frame {
 struct Scope {
   const Frame& frame;
   std::string path;
-  unsigned depth = 0;           // 0: the main graph
-  std::set<std::string> names;  // of its initializers and constants
+  unsigned depth = 0;             // 0: the main graph
+  bool castable = true;           // Cast nodes can be added to it
+  std::size_t first = 0;          // of Collector::found that may be its own
+  std::set<std::string> names{};  // of its initializers and constants
+  std::set<std::string> casts{};  // values that a Cast node gives from one with kStoredEnding
+  std::set<std::string> exact{};  // values that no cast of all weights may round: scales and sizes of Resize
 };
 
 struct Node {
   std::string name, op_type, domain, output;
-  std::vector<Field> attributes;
+  std::vector<Field> inputs, attributes;
   bool is_constant() const { return op_type == "Constant" && (domain.empty() || domain == "ai.onnx"); }
   const std::string& label() const { return !name.empty() ? name : !output.empty() ? output : op_type; }
 };
@@ -49,7 +53,8 @@ struct Found {
   std::string name;    // in its graph
   std::string path;    // of its graph: "If_0/then_branch"; empty: the main graph
   unsigned depth = 0;  // of its graph; 0: the main one
-  Weight weight;       // without its name
+  bool exact = false;  // a cast of all weights leaves it
+  Weight weight;       // as far as its message says
 };
 
 struct SparseShape {
@@ -69,6 +74,9 @@ class Collector {
   // `frame`: of the attribute.
   void add_constant(const Frame& frame, const Node& node, const Attribute& attribute, Scope& scope);
   void add_attribute(const Field& message, const Frame& frame, std::string name, Scope& scope);
+
+  // Knows the pairs of Scope::casts again, and what Scope::exact names, once the graph has been read.
+  void finish(const Scope& scope);
 
   std::vector<Found> found;
   std::vector<MessagePlace> messages;

@@ -10,6 +10,7 @@
 namespace wconv::onnx {
 namespace {
 
+constexpr std::string_view kTraining = "training_info";
 constexpr std::size_t kMaxCustom = 1000;  // operators that are remembered
 
 constexpr auto kStandardDomains = std::to_array<std::string_view>(
@@ -104,7 +105,7 @@ class Walker {
 
   void read_training(const Field& message, const Frame& model) {
     const Frame frame{&model, message, model.depth + 1};
-    const std::string path = fmt::format("training_info{}", training_++);
+    const std::string path = fmt::format("{}{}", kTraining, training_++);
     Cursor cursor(context_.reader, message, "TrainingInfoProto");
     while (cursor.next()) {
       if (cursor.field().number == training_info_proto::kInitialization)
@@ -124,7 +125,7 @@ class Walker {
     }
     ++contents_.functions;
     functions_.push_back(domain + ":" + name);
-    Scope scope{frame, name, 1, {}};
+    Scope scope{frame, name, 1, false};
     Cursor cursor(context_.reader, message, "FunctionProto");
     while (cursor.next()) {
       if (cursor.field().number == function_proto::kNode) read_node(cursor.bytes(), scope);
@@ -140,7 +141,8 @@ class Walker {
     const Frame frame{&parent, message, parent.depth + 1};
     check_depth(frame);
     const bool main = parent.parent == nullptr && path.empty();
-    Scope scope{frame, std::move(path), main ? 0 : frame.depth, {}};
+    const bool runs = !path.starts_with(kTraining);
+    Scope scope{frame, std::move(path), main ? 0 : frame.depth, runs, tensors_.found.size()};
     Cursor cursor(context_.reader, message, "GraphProto");
     while (cursor.next()) {
       switch (cursor.field().number) {
@@ -157,6 +159,7 @@ class Walker {
           if (main) read_main_field(cursor);
       }
     }
+    tensors_.finish(scope);
   }
 
   void read_main_field(Cursor& cursor) {
@@ -173,6 +176,7 @@ class Walker {
     Cursor cursor(context_.reader, message, "NodeProto");
     while (cursor.next()) {
       const std::uint32_t number = cursor.field().number;
+      if (number == node_proto::kInput) node.inputs.push_back(cursor.bytes());
       if (number == node_proto::kOutput && node.output.empty()) node.output = cursor.text();
       if (number == node_proto::kName) node.name = cursor.text();
       if (number == node_proto::kOpType) node.op_type = cursor.text();
@@ -182,7 +186,23 @@ class Walker {
     if (std::find(kStandardDomains.begin(), kStandardDomains.end(), node.domain) == kStandardDomains.end() &&
         contents_.custom_operators.size() < kMaxCustom)
       contents_.custom_operators.insert(node.domain + ":" + node.op_type);
+    note_uses(node, scope);
     for (const Field& attribute : node.attributes) read_attribute(attribute, frame, node, scope);
+  }
+
+  std::string text_of(const Field& field) {
+    context_.reader.seek(field.begin);
+    return std::string(context_.reader.take_text(field.size(), "input"));
+  }
+
+  void note_uses(const Node& node, Scope& scope) {
+    if (node.output.ends_with(kStoredEnding)) contents_.stored_names.insert(node.output);
+    if (!node.domain.empty() && node.domain != "ai.onnx") return;
+    if (node.op_type == "Cast" && node.inputs.size() == 1 &&
+        text_of(node.inputs[0]) == node.output + std::string(kStoredEnding))
+      scope.casts.insert(node.output);
+    if (node.op_type != "Resize" && node.op_type != "Upsample") return;
+    for (std::size_t i = 1; i < node.inputs.size(); ++i) scope.exact.insert(text_of(node.inputs[i]));
   }
 
   void read_attribute(const Field& message, const Frame& parent, const Node& node, Scope& scope) {

@@ -23,6 +23,7 @@ struct Contents {
   std::vector<std::pair<std::string, std::string>> properties;  // metadata_props
   std::vector<ValueInfo> inputs, outputs;                       // of the main graph
   std::size_t functions = 0;
+  std::set<std::string> stored_names;      // outputs that end in kStoredEnding
   std::set<std::string> custom_operators;  // "domain:Operator" of domains that are not the standard's
 };
 

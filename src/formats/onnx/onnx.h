@@ -6,5 +6,6 @@
 namespace wconv {
 
 const FormatReader& onnx_reader();
+const FormatWriter& onnx_writer();
 
 }  // namespace wconv

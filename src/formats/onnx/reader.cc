@@ -28,20 +28,20 @@ void give_names(std::vector<Found>& found) {
   }
 }
 
-bool is_parameter(const Found& found) {
-  return found.weight.role == Role::kAttribute || element_count(found.parsed.shape) <= 1;
-}
-
 void add_tensors(std::vector<Found>& all, Model& model, Graph& graph) {
   std::vector<std::string> strings;
   for (Found& found : all) {
-    std::string& name = found.weight.name;
+    const std::string& name = found.weight.name;
     if (found.parsed.tensor) {
       Tensor tensor = std::move(*found.parsed.tensor);
       tensor.info.name = name;
-      tensor.is_parameter = is_parameter(found);
-      graph.external = graph.external || tensor.source_file != graph.file;
-      graph.weights.push_back(std::move(found.weight));
+      tensor.is_parameter = found.exact;
+      Weight& weight = graph.weights.emplace_back(std::move(found.weight));
+      weight.name = tensor.info.name;
+      weight.dtype = tensor.info.dtype;
+      weight.shape = tensor.info.shape;
+      weight.data = tensor.data;
+      weight.external = tensor.source_file != graph.file;
       model.tensors.push_back(std::move(tensor));
     } else if (!found.parsed.refused.empty()) {
       model.refused.push_back({name, found.parsed.refused});
@@ -69,7 +69,8 @@ MetaValue values_text(const std::vector<ValueInfo>& values, const std::set<std::
 std::set<std::string> initializer_names(const std::vector<Found>& found) {
   std::set<std::string> names;
   for (const Found& entry : found)
-    if (entry.depth == 0 && entry.weight.role == Role::kInitializer) names.insert(entry.name);
+    if (entry.depth == 0 && entry.weight.role == Role::kInitializer)
+      names.insert(entry.weight.through_cast ? entry.name + std::string(kStoredEnding) : entry.name);
   return names;
 }
 
@@ -152,6 +153,8 @@ Model make_model(std::shared_ptr<const File> file) {
   graph->messages = std::move(contents.messages);
   graph->ir_version = contents.ir_version;
   graph->opset = opset_of(contents);
+  graph->metadata = model.metadata;
+  graph->stored_names = std::move(contents.stored_names);
   add_tensors(contents.found, model, *graph);
   model.graph = std::move(graph);
   return model;
