@@ -335,6 +335,9 @@ Verb add_convert(CLI::App& app, const Globals& globals) {
       ->type_name("P");
   add_list(*verb, "--rename", options->rename, "Replace what matches in names ($1 is a group)")
       ->type_name("REGEX=REPLACEMENT");
+  add_text(*verb, "--weights", options->weights,
+           "Model whose tensors take the place of those of the same name; an ONNX model keeps its graph")
+      ->type_name("MODEL");
   add_text(*verb, "--key", options->key, "Part of a nested checkpoint, e.g. model_state_dict")->type_name("PATH");
   add_text(*verb, "--shard-size", options->shard_size, "Split the output into files of at most this size")
       ->type_name("SIZE");
