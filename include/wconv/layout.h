@@ -50,7 +50,7 @@ struct Layout {
   std::vector<OutputFile> files;
   // Tensors of the model without a TensorPiece, for a FilePiece holds them in an encoding of its own (packed integers
   // of an ONNX file). The engine reads them for their digests.
-  std::vector<std::size_t> encoded;
+  std::vector<std::size_t> encoded{};
 };
 
 }  // namespace wconv
