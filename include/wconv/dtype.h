@@ -49,6 +49,7 @@ std::optional<DType> dtype_from_name(std::string_view name);
 std::optional<DType> dtype_from_safetensors(std::string_view name);  // exact case
 std::optional<DType> dtype_from_torch(std::string_view name);
 std::optional<DType> dtype_from_ggml(std::uint32_t id);
+std::optional<DType> dtype_from_onnx(std::uint64_t data_type);
 
 // Number of elements. Throws Error(kCorrupt) when a product, taken from the left, does not fit 64 bits.
 std::uint64_t element_count(std::span<const std::uint64_t> shape);

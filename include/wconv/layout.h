@@ -48,6 +48,9 @@ struct OutputFile {
 // The last file is renamed into place last: put the one that makes the others reachable (an index) there.
 struct Layout {
   std::vector<OutputFile> files;
+  // Tensors of the model without a TensorPiece, for a FilePiece holds them in an encoding of its own (packed integers
+  // of an ONNX file). The engine reads them for their digests.
+  std::vector<std::size_t> encoded{};
 };
 
 }  // namespace wconv

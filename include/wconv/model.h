@@ -113,6 +113,13 @@ struct RefusedTensor {
   std::string reason;  // "is a sparse tensor"
 };
 
+// What a reader keeps for the writer of its own format beyond tensors and metadata: the graph of an ONNX file around
+// its weights. Only the format itself knows what it is.
+class SourceGraph {
+ public:
+  virtual ~SourceGraph() = default;
+};
+
 struct Model {
   std::string format;        // reader's name: "safetensors"
   std::string path;          // as the user gave it
@@ -123,8 +130,10 @@ struct Model {
   std::vector<Finding> findings;
   std::vector<SideFile> side_files;
   std::vector<RecordCheck> checks;
-  std::vector<std::string> left_out;  // tensors of the file outside the part of it that was taken (ReadOptions::key)
+  // Tensors of the file that were not taken: outside the part that was asked for (ReadOptions::key), or of strings.
+  std::vector<std::string> left_out;
   std::vector<RefusedTensor> refused;
+  std::shared_ptr<const SourceGraph> graph;  // null: the source has none
 };
 
 // Index of the tensor with that name, or -1.

@@ -18,6 +18,10 @@ bool glob_match(std::string_view pattern, std::string_view name);
 // nothing is Error(kUsage), with the nearest name.
 Model select_tensors(Model model, const std::vector<std::string>& include, const std::vector<std::string>& exclude);
 
+// Tensors of `model` get the data and dtype of those of the same name in `weights`. Error(kUsage) for a tensor that the
+// model does not have, and for one of another shape.
+Model replace_weights(Model model, const Model& weights);
+
 struct RenameRules {
   std::vector<std::string> strip_prefixes;                        // in this order
   std::vector<std::pair<std::string, std::string>> replacements;  // PCRE2 regular expression, replacement ($1)
@@ -28,7 +32,7 @@ Model rename_tensors(Model model, const RenameRules& rules);
 enum class OnOverflow { kError, kSaturate, kInfinity };
 
 struct CastRules {
-  std::optional<DType> dtype;                               // for every floating-point tensor
+  std::optional<DType> dtype;                               // for every floating-point tensor but parameters
   std::vector<std::pair<std::string, DType>> tensor_dtype;  // glob → type; the last that matches wins
   OnOverflow on_overflow = OnOverflow::kError;
 };

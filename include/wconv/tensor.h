@@ -68,7 +68,10 @@ struct Tensor {
   std::uint64_t source_offset = 0;          // of its first byte in that file
   std::string source_name;                  // its name there; empty: info.name
   DType source_dtype = DType::kF32;         // its dtype there
-  std::vector<Transform> transforms;        // oldest first
+  // A number of a graph rather than a weight (a bound, an epsilon, an operator's attribute): casts of all tensors leave
+  // it as it is, casts by name do not.
+  bool is_parameter = false;
+  std::vector<Transform> transforms;  // oldest first
 };
 
 // Contiguous bytes of a file. Checks the range against the file's size: Error(kCorrupt).

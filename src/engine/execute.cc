@@ -78,6 +78,7 @@ class Run {
         pool_(budget_.buffers, budget_.tile_bytes),
         inputs_(input_files(model)),
         records_(model.checks),
+        encoded_(layout.encoded),
         schedule_(plan_schedule(model, layout, options.hash, budget_.tile_bytes)) {
     for (const OutputFile& file : layout.files) {
       total_bytes_ += file.size;
@@ -96,6 +97,7 @@ class Run {
     others.clear();
     if (error_) std::rethrow_exception(error_);
     records_.require_sound();
+    if (options_.hash) digest_encoded();
     for (const auto& file : inputs_) file->check_unchanged();
     return result();
   }
@@ -269,6 +271,23 @@ class Run {
     feed_input(task.file, task.begin, *buffer, buffer);
   }
 
+  void digest_encoded() {
+    for (const std::size_t index : encoded_) {
+      const TensorData& data = *model_.tensors[index].data;
+      const std::uint64_t size = data.size_bytes();
+      const std::uint64_t step = budget_.tile_bytes / info(model_.tensors[index].info.dtype).block_bytes *
+                                 info(model_.tensors[index].info.dtype).block_bytes;
+      Sha256 sha;
+      std::vector<std::byte> tile;
+      for (std::uint64_t offset = 0; offset < size; offset += tile.size()) {
+        tile.resize(std::min(step, size - offset));
+        data.read(offset, tile);
+        sha.update(tile);
+      }
+      encoded_digests_[&data] = sha.hex();
+    }
+  }
+
   EngineResult result() {
     EngineResult result;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
@@ -278,7 +297,7 @@ class Run {
       result.outputs.push_back({file.plan->name, file.plan->size, file.order ? file.order->hex() : std::string()});
     }
     sort_by_path(result.outputs);  // the layout's order says which file is put in place last
-    std::unordered_map<const TensorData*, std::string> digests;
+    std::unordered_map<const TensorData*, std::string> digests = std::move(encoded_digests_);
     for (auto& [tensor, hex] : tensor_digests_.take()) digests[model_.tensors[tensor].data.get()] = std::move(hex);
     for (const Tensor& tensor : model_.tensors) {
       TensorRecord record;
@@ -302,6 +321,8 @@ class Run {
   HashQueue hashes_;
   std::vector<std::unique_ptr<OrderedHasher>> input_hashes_;
   RecordCrcs records_;
+  const std::vector<std::size_t>& encoded_;  // of the layout
+  std::unordered_map<const TensorData*, std::string> encoded_digests_;
   Schedule schedule_;
   std::vector<OpenFile> files_;
   TensorDigests tensor_digests_{hashes_};

@@ -9,8 +9,8 @@
 #include "core/hash.h"
 #include "core/json_file.h"
 #include "core/json_text.h"
+#include "core/model_path.h"
 #include "core/threads.h"
-#include "formats/model_path.h"
 #include "wconv/error.h"
 #include "wconv/file.h"
 

@@ -11,7 +11,7 @@
 
 #include "core/json_file.h"
 #include "core/list_text.h"
-#include "formats/model_path.h"
+#include "core/model_path.h"
 #include "wconv/error.h"
 
 namespace wconv {
@@ -231,8 +231,8 @@ std::string parent_of(const std::string& path) {
 // The one weight file of a folder, or nothing; several without an index are told apart by their numbers.
 Model open_unindexed(const std::string& folder, const std::vector<std::string>& names, const ReadOptions& options) {
   static const std::regex kShard(R"((.*)-(\d{5})-of-(\d{5})\.(safetensors|bin))");
-  static constexpr std::array<std::string_view, 6> kExtensions = {".safetensors", ".bin", ".gguf",
-                                                                  ".pth",         ".pt",  ".ckpt"};
+  static constexpr std::array<std::string_view, 7> kExtensions = {".safetensors", ".bin",  ".gguf", ".pth",
+                                                                  ".pt",          ".ckpt", ".onnx"};
   for (const std::string_view extension : kExtensions) {
     std::vector<std::string> found;
     std::copy_if(names.begin(), names.end(), std::back_inserter(found), [&](const std::string& name) {
@@ -261,7 +261,7 @@ Model open_unindexed(const std::string& folder, const std::vector<std::string>& 
     fail(ErrorCode::kUsage, "the folder holds several weight files ({}); name the one that you mean",
          join_names(found));
   }
-  fail(ErrorCode::kMissing, "the folder holds no weights (.safetensors, .bin, .gguf, .pth, .pt, .ckpt)");
+  fail(ErrorCode::kMissing, "the folder holds no weights (.safetensors, .bin, .gguf, .pth, .pt, .ckpt, .onnx)");
 }
 
 // A repository of the Hugging Face cache (models--org--name) holds its files in snapshots/<commit>; refs/main names

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/not_a_model.h"
 #include "formats/folder.h"
-#include "formats/not_a_model.h"
 #include "wconv/error.h"
 #include "wconv/format.h"
 
@@ -45,7 +45,7 @@ Model open_file(std::shared_ptr<const File> file, const ReadOptions& options) {
       reader = reader_by_name(file->path());
     }
     if (!reader) {
-      fail(ErrorCode::kUnsupported, "is in no format that wconv reads (safetensors, PyTorch, GGUF)");
+      fail(ErrorCode::kUnsupported, "is in no format that wconv reads (safetensors, PyTorch, GGUF, ONNX)");
     }
     Model model;
     try {

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "formats/gguf/gguf.h"
+#include "formats/onnx/onnx.h"
 #include "formats/pytorch/pytorch.h"
 #include "formats/safetensors/safetensors.h"
 #include "wconv/format.h"
@@ -11,12 +12,14 @@
 namespace wconv {
 
 std::span<const FormatReader* const> readers() {
-  static const std::array<const FormatReader*, 3> kReaders = {&gguf_reader(), &safetensors_reader(), &pytorch_reader()};
+  static const std::array<const FormatReader*, 4> kReaders = {&gguf_reader(), &safetensors_reader(), &pytorch_reader(),
+                                                              &onnx_reader()};
   return kReaders;
 }
 
 std::span<const FormatWriter* const> writers() {
-  static const std::array<const FormatWriter*, 3> kWriters = {&safetensors_writer(), &pytorch_writer(), &gguf_writer()};
+  static const std::array<const FormatWriter*, 4> kWriters = {&safetensors_writer(), &pytorch_writer(), &gguf_writer(),
+                                                              &onnx_writer()};
   return kWriters;
 }
 

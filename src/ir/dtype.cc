@@ -39,8 +39,8 @@ constexpr auto kTable = std::to_array<DTypeInfo>({
   {DType::kF8E4M3Fnuz, "F8_E4M3FNUZ", kFloat,    1,   1, "F8_E4M3FNUZ", "float8_e4m3fnuz",  -1, 18},
   {DType::kF8E5M2Fnuz, "F8_E5M2FNUZ", kFloat,    1,   1, "F8_E5M2FNUZ", "float8_e5m2fnuz",  -1, 20},
   {DType::kF8E8M0,     "F8_E8M0",     kFloat,    1,   1, "F8_E8M0",     "float8_e8m0fnu",   -1, 24},
-  {DType::kF6E2M3,     "F6_E2M3",     kFloat,    4,   3, "F6_E2M3",     "",                 -1, -1},
-  {DType::kF6E3M2,     "F6_E3M2",     kFloat,    4,   3, "F6_E3M2",     "",                 -1, -1},
+  {DType::kF6E2M3,     "F6_E2M3",     kFloat,    4,   3, "F6_E2M3",     "",                 -1, 27},
+  {DType::kF6E3M2,     "F6_E3M2",     kFloat,    4,   3, "F6_E3M2",     "",                 -1, 28},
   {DType::kF4,         "F4",          kFloat,    2,   1, "F4",          "",                 -1, 23},
   {DType::kU4,         "U4",          kUnsigned, 2,   1, "",            "",                 -1, 21},
   {DType::kI4,         "I4",          kSigned,   2,   1, "",            "",                 -1, 22},
@@ -107,6 +107,11 @@ std::optional<DType> dtype_from_torch(std::string_view name) {
 
 std::optional<DType> dtype_from_ggml(std::uint32_t id) {
   return find_row([&](const DTypeInfo& row) { return row.ggml >= 0 && static_cast<std::uint32_t>(row.ggml) == id; });
+}
+
+std::optional<DType> dtype_from_onnx(std::uint64_t data_type) {
+  return find_row(
+      [&](const DTypeInfo& row) { return row.onnx >= 0 && static_cast<std::uint64_t>(row.onnx) == data_type; });
 }
 
 std::uint64_t element_count(std::span<const std::uint64_t> shape) {

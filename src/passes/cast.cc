@@ -65,7 +65,7 @@ std::vector<DType> targets(Model& model, const CastRules& rules) {
     }
   }
   for (std::size_t i = 0; rules.dtype && i < types.size(); ++i) {
-    if (named[i]) continue;
+    if (named[i] || model.tensors[i].is_parameter) continue;
     if (info(types[i]).kind == DTypeKind::kFloat) types[i] = *rules.dtype;
     if (info(types[i]).kind == DTypeKind::kBlock) ++kept[types[i]];
   }

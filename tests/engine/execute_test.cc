@@ -189,6 +189,19 @@ TEST(Execute, KeepsRangesOfInputFiles) {
   }
 }
 
+TEST(Execute, TensorsInAnEncodingOfTheirOwnHaveTheirDigest) {
+  const test::TempDir dir;
+  test::write_file(dir / "in", "encoded");
+  const auto bytes = random_bytes(3'000'000, 10);
+  Model model = test::make_model({{"w", DType::kU8, {bytes.size()}, bytes}});
+  const auto file = File::open(dir / "in");
+  model.files.push_back({file->path(), file->size(), file});
+  Layout layout{{{"out", 7, {piece(0, FilePiece{{file, 0, 7}})}}}};
+  layout.encoded = {0};
+  EXPECT_EQ(write(model, layout, dir / "out", Options(1)).tensors.at(0).sha256, sha256(bytes));
+  EXPECT_EQ(test::read_file(dir / "out"), "encoded");
+}
+
 TEST(Execute, TiedTensorsHaveOneDigestAndOnePiece) {
   const test::TempDir dir;
   const auto bytes = random_bytes(100, 9);

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "formats/model_path.h"
+#include "core/model_path.h"
 #include "support/support.h"
 #include "wconv/error.h"
 #include "wconv/format.h"

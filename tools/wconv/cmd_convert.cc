@@ -21,7 +21,7 @@ namespace wconv::tool {
 namespace {
 
 struct ConvertOptions {
-  std::string input, output, to, dtype, key, shard_size, on_overflow = "error";
+  std::string input, output, to, dtype, weights, key, shard_size, on_overflow = "error";
   std::vector<std::string> tensor_dtype, include, exclude, strip_prefix, rename;
   MetadataEdits metadata;
   bool force = false, dry_run = false, no_manifest = false;
@@ -41,6 +41,8 @@ std::vector<std::pair<std::string, std::string>> resolved(const ConvertOptions& 
   add("exclude", options.exclude);
   add("strip-prefix", options.strip_prefix);
   add("rename", options.rename);
+  if (!options.weights.empty())
+    list.emplace_back("weights", json_string(std::filesystem::path(options.weights).filename().string()));
   if (!options.key.empty()) list.emplace_back("key", json_string(options.key));
   if (!options.shard_size.empty())
     list.emplace_back("shard-size", std::to_string(parse_size("--shard-size", options.shard_size)));
@@ -84,20 +86,26 @@ Target resolve_target(const ConvertOptions& options) {
   target.folder = slash || options.to == "hf" || (extension.empty() && options.to.empty());
   if (!options.to.empty() && options.to != "hf") {
     target.writer = find_writer(options.to);
-    if (!target.writer) fail(ErrorCode::kUsage, "--to {}: wconv writes safetensors, pytorch, gguf and hf", options.to);
+    if (!target.writer)
+      fail(ErrorCode::kUsage, "--to {}: wconv writes safetensors, pytorch, gguf, onnx and hf", options.to);
   } else if (target.folder) {
     target.writer = find_writer("safetensors");
   }
   if (!target.writer) {
     fail(ErrorCode::kUsage,
          "{}: the extension '{}' names no format that wconv writes (.safetensors, .pth, .pt, .bin, "
-         ".gguf, or none for a Hugging Face folder); --to says it",
+         ".gguf, .onnx, or none for a Hugging Face folder); --to says it",
          path, extension);
   }
   return target;
 }
 
 Model apply_passes(Model model, const ConvertOptions& options) {
+  if (!options.weights.empty()) {
+    const Model weights = open_model(options.weights, {});
+    report_findings(weights);
+    model = replace_weights(std::move(model), weights);
+  }
   model = select_tensors(std::move(model), options.include, options.exclude);
   RenameRules rules;
   rules.strip_prefixes = options.strip_prefix;
@@ -167,9 +175,10 @@ void plan_side_files(const Model& model, const ConvertOptions& options, Layout& 
                       std::make_move_iterator(files.end()));
 }
 
-// What the source had and the output has not.
-std::vector<std::string> skipped_names(const Model& source, const Model& model) {
-  std::vector<std::string> kept, skipped = source.left_out;
+// What the source had and the output has not. A graph that is written again keeps all that is in it.
+std::vector<std::string> skipped_names(const Model& source, const Model& model, const FormatWriter& writer) {
+  std::vector<std::string> kept, skipped;
+  if (!source.graph || source.format != writer.name()) skipped = source.left_out;
   for (const Tensor& tensor : model.tensors)
     kept.push_back(tensor.source_name.empty() ? tensor.info.name : tensor.source_name);
   std::sort(kept.begin(), kept.end());
@@ -211,10 +220,11 @@ Layout plan(const Model& source, Model& model, const ConvertOptions& options, co
 }
 
 // What is known before the work; warns of what the passes have found.
-ConvertSummary summary_of(const Model& source, const Model& model, const OutputPlace& place) {
+ConvertSummary summary_of(const Model& source, const Model& model, const FormatWriter& writer,
+                          const OutputPlace& place) {
   ConvertSummary summary;
   summary.tensors = model.tensors.size();
-  summary.skipped = skipped_names(source, model);
+  summary.skipped = skipped_names(source, model, writer);
   summary.output_prefix = place.prefix;
   for (std::size_t i = source.findings.size(); i < model.findings.size(); ++i) warn(model.findings[i].message);
   for (const Finding& finding : model.findings) {
@@ -268,6 +278,7 @@ int convert(const Globals& globals, const ConvertOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   check_is_path(options.input, "model");
   check_is_path(options.output, "output");
+  if (!options.weights.empty()) check_is_path(options.weights, "weights");
   const Target target = resolve_target(options);
   const OutputPlace place = place_of(options, target);
   ReadOptions read;
@@ -277,7 +288,7 @@ int convert(const Globals& globals, const ConvertOptions& options) {
   Model model = apply_passes(source, options);
   const Layout layout = plan(source, model, options, target, place.write);
 
-  ConvertSummary summary = summary_of(source, model, place);
+  ConvertSummary summary = summary_of(source, model, *target.writer, place);
   const auto replaced = replaced_files(options, target, place, layout, summary);
   const EngineOptions engine{
       globals.threads, globals.max_memory, options.force, !options.no_manifest, progress_bar(globals, "converting"),
@@ -320,7 +331,8 @@ Verb add_convert(CLI::App& app, const Globals& globals) {
                    "Output; its extension picks the format, none is a Hugging Face folder")
       ->type_name("OUT")
       ->required();
-  add_text(*verb, "--to", options->to, "Format of the output: safetensors, pytorch, gguf, hf")->type_name("FORMAT");
+  add_text(*verb, "--to", options->to, "Format of the output: safetensors, pytorch, gguf, onnx, hf")
+      ->type_name("FORMAT");
   add_text(*verb, "--dtype", options->dtype, "Cast every floating-point tensor to this type")->type_name("T");
   add_list(*verb, "--tensor-dtype", options->tensor_dtype, "Cast the tensors that match; the last match wins")
       ->type_name("GLOB=T");
@@ -333,6 +345,9 @@ Verb add_convert(CLI::App& app, const Globals& globals) {
       ->type_name("P");
   add_list(*verb, "--rename", options->rename, "Replace what matches in names ($1 is a group)")
       ->type_name("REGEX=REPLACEMENT");
+  add_text(*verb, "--weights", options->weights,
+           "Model whose tensors take the place of those of the same name; an ONNX model keeps its graph")
+      ->type_name("MODEL");
   add_text(*verb, "--key", options->key, "Part of a nested checkpoint, e.g. model_state_dict")->type_name("PATH");
   add_text(*verb, "--shard-size", options->shard_size, "Split the output into files of at most this size")
       ->type_name("SIZE");

@@ -52,6 +52,7 @@ std::vector<std::string> earlier_output(const std::string& folder, const FormatW
     }
     candidates.push_back(name);
   }
+  if (writer.name() == "onnx") candidates.push_back(write.file_name + ".data");
   if (!manifest.empty()) candidates.push_back(manifest);
   for (const std::string& candidate : candidates) {
     const bool written = std::any_of(layout.files.begin(), layout.files.end(),

@@ -1,4 +1,4 @@
-#include "formats/not_a_model.h"
+#include "core/not_a_model.h"
 
 #include <algorithm>
 #include <array>
