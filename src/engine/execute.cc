@@ -74,7 +74,7 @@ class Run {
   Run(const Model& model, const Layout& layout, Output& output, const EngineOptions& options)
       : model_(model),
         options_(options),
-        budget_(plan_budget(layout, options)),
+        budget_(plan_budget(layout, options, unpack_memory(model))),
         pool_(budget_.buffers, budget_.tile_bytes),
         inputs_(input_files(model)),
         records_(model.checks),
@@ -96,7 +96,7 @@ class Run {
     others.clear();
     if (error_) std::rethrow_exception(error_);
     records_.require_sound();
-    for (const auto& file : inputs_) file->check_unchanged();
+    for (const File* file : inputs_) file->check_unchanged();
     return result();
   }
 
@@ -210,8 +210,8 @@ class Run {
   }
 
   void feed_input(std::size_t input, std::uint64_t begin, std::span<std::byte> bytes, const Buffer& owner) {
-    records_.feed(inputs_[input].get(), begin, bytes);
-    if (options_.hash) input_hashes_[input]->add(begin, bytes, owner);
+    records_.feed(inputs_[input], begin, bytes);
+    if (options_.hash && !inputs_[input]->is_unpacked()) input_hashes_[input]->add(begin, bytes, owner);
   }
 
   // The file's bytes in order: by now the CRCs of everything before `begin` are known.
@@ -263,15 +263,15 @@ class Run {
   }
 
   void scan(const Task& task, Buffer buffer) {
-    const auto& input = inputs_[task.file];
     buffer->resize(task.end - task.begin);
-    input->read(task.begin, *buffer);
+    inputs_[task.file]->read(task.begin, *buffer);
     feed_input(task.file, task.begin, *buffer, buffer);
   }
 
   EngineResult result() {
     EngineResult result;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      if (inputs_[i]->is_unpacked()) continue;  // the compressed file follows
       result.inputs.push_back({inputs_[i]->path(), inputs_[i]->size(), input_hashes_[i]->hex()});
     }
     for (OpenFile& file : files_) {
@@ -298,7 +298,7 @@ class Run {
   const EngineOptions& options_;
   Budget budget_;
   BufferPool pool_;
-  std::vector<std::shared_ptr<const File>> inputs_;
+  std::vector<const File*> inputs_;
   HashQueue hashes_;
   std::vector<std::unique_ptr<OrderedHasher>> input_hashes_;
   RecordCrcs records_;

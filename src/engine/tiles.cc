@@ -127,7 +127,7 @@ class FileCutter {
 
 }  // namespace
 
-Budget plan_budget(const Layout& layout, const EngineOptions& options) {
+Budget plan_budget(const Layout& layout, const EngineOptions& options, std::uint64_t unpacking) {
   // Four buffers a thread, and four more: a thread takes a buffer before it takes a task, so the lowest unfinished task
   // always has one and ordered hashing cannot stall; the others let two streams wait for each other.
   const auto buffers = [](std::uint64_t threads) { return 4 * threads + 4; };
@@ -137,7 +137,7 @@ Budget plan_budget(const Layout& layout, const EngineOptions& options) {
   const auto memory = [&](std::uint64_t threads, std::uint64_t tile) {
     return buffers(threads) * tile + 2 * (total / tile) * sizeof(Task);
   };
-  const std::uint64_t fixed = kProgramMemory + literal_bytes(layout);
+  const std::uint64_t fixed = kProgramMemory + literal_bytes(layout) + unpacking;
   const std::uint64_t limit = options.max_memory > 0 ? options.max_memory : ~std::uint64_t{0};
   const std::uint64_t wanted = std::clamp(total / kTasks, kCacheTile, kMaxTile) / kMinTile * kMinTile;
   std::uint64_t minimum = memory(1, kMaxTile);
@@ -162,10 +162,20 @@ std::vector<Task> output_tasks(const Model& model, const Layout& layout, bool ha
   return tasks;
 }
 
-std::vector<std::shared_ptr<const File>> input_files(const Model& model) {
-  std::vector<std::shared_ptr<const File>> files;
-  for (const SourceFile& source : model.files) files.push_back(source.file);
-  for (const SideFile& side : model.side_files) files.push_back(side.file);
+std::uint64_t unpack_memory(const Model& model) {
+  std::uint64_t bytes = 0;  // files share it
+  for (const SourceFile& source : model.files) bytes = std::max(bytes, source.file->memory_bytes());
+  return bytes;
+}
+
+std::vector<const File*> input_files(const Model& model) {
+  std::vector<const File*> files;
+  const auto add = [&](const File& file) {
+    files.push_back(&file);
+    if (file.is_unpacked()) files.push_back(&file.stored());
+  };
+  for (const SourceFile& source : model.files) add(*source.file);
+  for (const SideFile& side : model.side_files) add(*side.file);
   return files;
 }
 
@@ -182,7 +192,7 @@ std::vector<Task> record_scans(const Model& model, std::uint64_t tile_bytes) {
   for (std::size_t f = 0; f < files.size(); ++f) {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
     for (const RecordCheck& check : model.checks) {
-      if (check.range.file == files[f]) ranges.emplace_back(check.range.offset, check.range.offset + check.range.size);
+      if (check.range.file.get() == files[f]) ranges.emplace_back(check.range.offset, check.range.offset + check.range.size);
     }
     std::sort(ranges.begin(), ranges.end());
     for (const auto& [begin, end] : ranges) add_scans(f, begin, end, tile_bytes, tasks);
@@ -194,8 +204,8 @@ std::vector<Task> record_scans(const Model& model, std::uint64_t tile_bytes) {
 
 namespace wconv {
 
-std::uint64_t planned_memory(const Layout& layout, const Model&, const EngineOptions& options) {
-  const engine::Budget budget = engine::plan_budget(layout, options);
+std::uint64_t planned_memory(const Layout& layout, const Model& model, const EngineOptions& options) {
+  const engine::Budget budget = engine::plan_budget(layout, options, engine::unpack_memory(model));
   return budget.buffers * budget.tile_bytes;
 }
 

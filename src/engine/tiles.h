@@ -30,7 +30,10 @@ struct Budget {
   std::size_t buffers = 4;
   std::uint64_t tile_bytes = 0;
 };
-Budget plan_budget(const Layout& layout, const EngineOptions& options);
+// `unpacking`: bytes that reading the inputs holds besides.
+Budget plan_budget(const Layout& layout, const EngineOptions& options, std::uint64_t unpacking = 0);
+// What that is for the files of a model.
+std::uint64_t unpack_memory(const Model& model);
 
 // Ascending in each output file. Tensor slices begin and end at whole blocks of the tensor's dtype.
 std::vector<Task> output_tasks(const Model& model, const Layout& layout, bool hash, std::uint64_t tile_bytes);
@@ -51,7 +54,8 @@ std::optional<FileRange> input_range(const Model& model, const Piece& piece);
 // Whether the piece is large enough that no task begins before it and ends in it.
 bool starts_task(const Piece& piece);
 
-// The files that the model was read from: weights, then side files.
-std::vector<std::shared_ptr<const File>> input_files(const Model& model);
+// The files that the model was read from, weights, then side files; behind one that is unpacked when it is read, the
+// compressed file. Digests are those of the files on disk, CRCs those of records in the content.
+std::vector<const File*> input_files(const Model& model);
 
 }  // namespace wconv::engine

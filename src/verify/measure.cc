@@ -87,9 +87,9 @@ class Measuring {
     for (std::size_t f = 0; f < model_.files.size(); ++f) {
       jobs_.push_back(
           {model_.files[f].bytes, [this, f] {
-             const auto& file = model_.files[f].file;
-             const auto read = [&](std::uint64_t offset, std::span<std::byte> out) { file->read(offset, out); };
-             result_.file_sha256[f] = digest(file->size(), 1, read, [this](std::uint64_t n) { advance(n); });
+             const File& file = model_.files[f].file->stored();
+             const auto read = [&](std::uint64_t offset, std::span<std::byte> out) { file.read(offset, out); };
+             result_.file_sha256[f] = digest(file.size(), 1, read, [this](std::uint64_t n) { advance(n); });
            }});
     }
     for (Distinct& item : distinct_) {

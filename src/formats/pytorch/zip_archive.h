@@ -10,12 +10,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/spill.h"
 #include "wconv/file.h"
 #include "wconv/model.h"
 
 namespace wconv::pytorch {
-
-class Spill;  // inflate.h
 
 struct ZipRecord {
   std::string name;
