@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <exception>
 #include <limits>
 #include <mutex>
@@ -19,16 +20,17 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1024 * 1024;
 constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
-constexpr std::uint64_t kPrefix = 16 * kMiB;        // up to here starting over costs less than keeping a window
-constexpr std::uint64_t kOpenWindows = 32 * kMiB;   // of all decoders that wait to go on
-constexpr std::uint64_t kReserve = 256 * kMiB;      // of the disk, which a file of unknown size leaves free
-constexpr std::size_t kOut = 1 * kMiB;
+constexpr std::uint64_t kChunk = 1 * kMiB;
+constexpr std::uint64_t kPrefix = 16 * kMiB;       // up to here starting over costs less than keeping a window
+constexpr std::uint64_t kRecent = 16 * kMiB;       // in memory, for threads that read on together
+constexpr std::uint64_t kOpenStreams = 64 * kMiB;  // windows and recent bytes of all files that are read on
+constexpr std::uint64_t kReserve = 256 * kMiB;     // of the disk, which a file of unknown size leaves free
 
 // All of the file, frame after frame. Not thread-safe.
 class Decoder {
  public:
   explicit Decoder(const File& stored)
-      : stored_(stored), context_(ZSTD_createDCtx()), in_(ZSTD_DStreamInSize()), out_(kOut) {
+      : stored_(stored), context_(ZSTD_createDCtx()), in_(ZSTD_DStreamInSize()) {
     if (!context_) throw std::bad_alloc();
     ZSTD_DCtx_setParameter(context_, ZSTD_d_windowLogMax, 27);  // kZstdMaxWindow
   }
@@ -36,9 +38,9 @@ class Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  // The next bytes of the content; empty after the last. The view lives until the next call.
-  std::span<const std::byte> next() {
-    ZSTD_outBuffer out{out_.data(), out_.size(), 0};
+  // Fills `bytes` with what comes next, a part of it only at the end. Returns how much.
+  std::size_t next(std::span<std::byte> bytes) {
+    ZSTD_outBuffer out{bytes.data(), bytes.size(), 0};
     while (out.pos < out.size && !ended()) {
       if (input_.pos == input_.size) refill();
       const std::size_t before = input_.pos + out.pos;
@@ -47,7 +49,7 @@ class Decoder {
       inside_ = hint != 0;
       if (inside_ && input_.pos + out.pos == before) refuse("the zstd file is cut off; an unfinished download?");
     }
-    return std::span<const std::byte>(out_).first(out.pos);
+    return out.pos;
   }
   bool ended() const { return !inside_ && taken_ == stored_.size() && input_.pos == input_.size; }
   std::uint64_t position() const { return taken_ - input_.size + input_.pos; }  // in the stored file
@@ -65,117 +67,186 @@ class Decoder {
 
   const File& stored_;
   ZSTD_DCtx* context_;
-  std::vector<std::byte> in_, out_;
+  std::vector<std::byte> in_;
   ZSTD_inBuffer input_{nullptr, 0, 0};
   std::uint64_t taken_ = 0;
   bool inside_ = false;  // a frame
 };
 
+struct Chunk {
+  std::uint64_t begin = 0, size = 0;  // of the content
+  std::unique_ptr<std::byte[]> bytes = std::make_unique_for_overwrite<std::byte[]>(kChunk);
+};
+using Chunks = std::vector<std::shared_ptr<Chunk>>;
+
+// The temporary file holds [0, front_) and [tail_, size). What is read on behind the first kPrefix bytes stays in
+// memory for a while and is not written, until a read goes back behind that: then the file is unpacked once more, all of
+// it into the temporary file.
 class StreamContent final : public FileContent {
  public:
   StreamContent(std::shared_ptr<const File> stored, const ZstdIndex& index)
       : stored_(std::move(stored)), size_(index.complete ? index.size : kUnknown), window_(index.max_window) {
     spill_.reserve(0);
     if (size_ != kUnknown) return;
-    unpack_to(kUnknown);
-    size_ = made_;
+    reach(0, kUnknown);
+    size_ = front_;
   }
   ~StreamContent() override { close_decoder(); }
 
   std::uint64_t size() const override { return size_; }
-  std::uint64_t memory_bytes() const override { return std::max(kOpenWindows, window_) + window_ + 2 * kOut; }
+  std::uint64_t memory_bytes() const override { return std::max(kOpenStreams, window_ + kRecent) + window_; }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (out.empty()) return;
     const std::uint64_t end = offset + out.size();
-    if (made_.load(std::memory_order_acquire) < end) unpack_to(end);
-    spill_.read(offset, out);
+    Chunks chunks;
+    if (end > front_.load(std::memory_order_acquire) && offset < tail_.load(std::memory_order_acquire))
+      chunks = reach(offset, end);
+    // What is in no chunk is in the temporary file.
+    std::uint64_t done = offset;
+    const auto from_file = [&](std::uint64_t to) {
+      if (to > done) spill_.read(done, out.subspan(done - offset, to - done));
+    };
+    for (const auto& chunk : chunks) {
+      const std::uint64_t from = std::max(chunk->begin, done), to = std::min(chunk->begin + chunk->size, end);
+      if (from >= to) continue;
+      from_file(from);
+      std::copy_n(chunk->bytes.get() + (from - chunk->begin), to - from, out.begin() + static_cast<std::ptrdiff_t>(from - offset));
+      done = to;
+    }
+    from_file(end);
   }
 
  private:
-  void unpack_to(std::uint64_t end) const {
+  enum class Mode { kFront, kOn, kSpill };  // in the first bytes; reading on; all into the temporary file
+
+  // Makes sure that [begin, end) is in the temporary file or in the chunks that it returns, in ascending order.
+  Chunks reach(std::uint64_t begin, std::uint64_t end) const {
     const std::lock_guard lock(mutex_);
-    const std::uint64_t made = made_.load(std::memory_order_relaxed);
-    if (made >= end) return;
+    begin = std::max(begin, front_.load());
+    if (begin >= std::min(end, tail_.load())) return {};
     if (error_) std::rethrow_exception(error_);
-    // Doubled in the prefix, so that starting over adds up to little.
-    const std::uint64_t goal = made >= kPrefix ? end : std::max(end, std::clamp(2 * made, kMiB, kPrefix));
-    if (size_ != kUnknown && goal > kPrefix && made <= kPrefix) spill_.require_room(size_ - made);
     try {
-      open_decoder();
-      run(std::min(goal, size_));
-      const bool whole = decoder_->ended();
-      if (!whole && goal > kPrefix && !keep_decoder()) {
-        // One at a time, so that memory is bounded however many files there are.
-        static std::mutex one;
-        const std::lock_guard turn(one);
-        run(size_);
+      choose_mode(begin, end);
+      if (!decoder_) {
+        decoder_ = std::make_unique<Decoder>(*stored_);
+        position_ = 0;
       }
-      if (decoder_->ended() || made_ < kPrefix || !kept_) close_decoder();
+      if (mode_ == Mode::kOn) return read_on(begin, end);
+      spill_to(end);
+      return {};
     } catch (...) {
       close_decoder();
-      made_ = 0;  // nothing of a damaged file is good
+      front_ = 0;  // nothing of a damaged file is good
+      tail_ = kUnknown;
       error_ = std::current_exception();
       throw;
     }
   }
 
-  void open_decoder() const {
-    if (decoder_) return;
-    decoder_ = std::make_unique<Decoder>(*stored_);
-    position_ = 0;
+  void choose_mode(std::uint64_t begin, std::uint64_t end) const {
+    if (mode_ == Mode::kFront && end > kPrefix) mode_ = size_ != kUnknown && may_stay_open() ? Mode::kOn : Mode::kSpill;
+    const std::uint64_t kept = recent_.empty() ? position_ : recent_.front()->begin;
+    if (mode_ == Mode::kOn && begin < kept) {
+      mode_ = Mode::kSpill;
+      decoder_.reset();
+      recent_.clear();
+    }
+    if (mode_ == Mode::kSpill && size_ != kUnknown && !decoder_) spill_.require_room(size_ - front_);
   }
 
-  void close_decoder() const {
-    decoder_.reset();
-    if (std::exchange(kept_, false)) open_windows() -= window_;
+  // May this file keep a decoder and its recent bytes until they are needed again?
+  bool may_stay_open() const {
+    if (counted_) return true;
+    const std::uint64_t mine = window_ + kRecent, others = open_streams().fetch_add(mine);
+    counted_ = others == 0 || others + mine <= kOpenStreams;
+    if (!counted_) open_streams() -= mine;
+    return counted_;
   }
-
-  // May this decoder stay open until its next call?
-  bool keep_decoder() const {
-    if (kept_) return true;
-    const std::uint64_t others = open_windows().fetch_add(window_);
-    kept_ = others == 0 || others + window_ <= kOpenWindows;
-    if (!kept_) open_windows() -= window_;
-    return kept_;
-  }
-  static std::atomic<std::uint64_t>& open_windows() {
+  static std::atomic<std::uint64_t>& open_streams() {
     static std::atomic<std::uint64_t> bytes{0};
     return bytes;
   }
-
-  // At the end of the content: up to the end of the file, so that every checksum is compared.
-  void run(std::uint64_t goal) const {
-    while ((position_ < goal || goal >= size_) && !decoder_->ended()) add(decoder_->next());
-    if (size_ != kUnknown && position_ != size_ && decoder_->ended())
-      throw Error(ErrorCode::kCorrupt, fmt::format("the zstd frames unpack to {} bytes, they state {}", position_, size_))
-          .in_file(stored_->path())
-          .at(decoder_->position());
+  void close_decoder() const {
+    decoder_.reset();
+    recent_.clear();
+    if (std::exchange(counted_, false)) open_streams() -= window_ + kRecent;
   }
 
-  void add(std::span<const std::byte> bytes) const {
-    const std::uint64_t made = made_.load(std::memory_order_relaxed), end = position_ + bytes.size();
-    if (size_ != kUnknown && end > size_)
-      throw Error(ErrorCode::kCorrupt, fmt::format("the zstd frames unpack to more than the {} bytes they state", size_))
-          .in_file(stored_->path())
-          .at(decoder_->position());
-    if (end > made) {
-      if (size_ == kUnknown && end / kReserve != made / kReserve) spill_.require_room(2 * kReserve);
-      const std::uint64_t known = made - std::min(made, position_);  // from an earlier start
-      spill_.write(position_ + known, bytes.subspan(known));
-      made_.store(end, std::memory_order_release);
+  Chunks read_on(std::uint64_t begin, std::uint64_t end) const {
+    Chunks chunks;
+    for (const auto& chunk : recent_) {
+      if (chunk->begin + chunk->size > begin && chunk->begin < end) chunks.push_back(chunk);
     }
-    position_ = end;
+    while (wants_more(end)) {
+      std::shared_ptr<Chunk> chunk;
+      if (recent_.size() >= kRecent / kChunk) {
+        if (recent_.front().use_count() == 1) chunk = std::move(recent_.front());
+        recent_.pop_front();
+      }
+      if (!chunk) chunk = std::make_shared<Chunk>();
+      unpack(*chunk);
+      recent_.push_back(chunk);
+      if (chunk->begin + chunk->size > begin && chunk->begin < end) chunks.push_back(std::move(chunk));
+    }
+    if (decoder_->ended()) {  // the last bytes stay at hand for threads that are behind
+      for (const auto& chunk : recent_) spill_.write(chunk->begin, {chunk->bytes.get(), chunk->size});
+      tail_.store(recent_.front()->begin, std::memory_order_release);
+      close_decoder();
+    }
+    return chunks;
+  }
+
+  void spill_to(std::uint64_t end) const {
+    // Doubled in the front, so that starting over adds up to little.
+    const std::uint64_t least = mode_ == Mode::kFront ? std::clamp(2 * front_.load(), kMiB, kPrefix) : 0;
+    spill(std::max(end, least));
+    if (mode_ == Mode::kSpill && !counted_ && !decoder_->ended()) {
+      static std::mutex one;  // at a time, so that memory is bounded however many files there are
+      const std::lock_guard turn(one);
+      spill(size_);
+    }
+    if (decoder_->ended() || !counted_) close_decoder();
+  }
+
+  void spill(std::uint64_t end) const {
+    Chunk chunk;
+    while (wants_more(end)) {
+      const std::uint64_t front = front_.load();
+      unpack(chunk);
+      if (position_ <= front) continue;  // known from an earlier start
+      if (size_ == kUnknown && position_ / kReserve != front / kReserve) spill_.require_room(2 * kReserve);
+      const std::uint64_t known = front - std::min(front, chunk.begin);
+      spill_.write(chunk.begin + known, {chunk.bytes.get() + known, chunk.size - known});
+      front_.store(position_, std::memory_order_release);
+    }
+  }
+
+  // At the end of the content it goes on to the end of the file, so that every checksum is compared.
+  bool wants_more(std::uint64_t end) const { return (position_ < end || end >= size_) && !decoder_->ended(); }
+
+  void unpack(Chunk& chunk) const {
+    chunk.begin = position_;
+    chunk.size = decoder_->next({chunk.bytes.get(), kChunk});
+    position_ += chunk.size;
+    if (size_ == kUnknown || (decoder_->ended() ? position_ == size_ : position_ <= size_)) return;
+    throw Error(ErrorCode::kCorrupt, fmt::format("the zstd frames unpack to {} bytes or more, they state {}", position_,
+                                                 size_))
+        .in_file(stored_->path())
+        .at(decoder_->position());
   }
 
   const std::shared_ptr<const File> stored_;
   std::uint64_t size_;
   const std::uint64_t window_;
   mutable Spill spill_;
-  mutable std::atomic<std::uint64_t> made_{0};  // bytes of the content that the temporary file holds
-  mutable std::mutex mutex_;                    // guards what follows
+  mutable std::atomic<std::uint64_t> front_{0}, tail_{kUnknown};
+  mutable std::mutex mutex_;  // guards what follows
+  mutable Mode mode_ = Mode::kFront;
   mutable std::unique_ptr<Decoder> decoder_;
-  mutable std::uint64_t position_ = 0;  // of the decoder in the content
-  mutable bool kept_ = false;           // its window is counted
+  mutable std::uint64_t position_ = 0;                   // of the decoder in the content
+  mutable std::deque<std::shared_ptr<Chunk>> recent_;    // up to position_, when reading on
+  mutable bool counted_ = false;                         // among the open streams
   mutable std::exception_ptr error_;
 };
 
