@@ -10,7 +10,6 @@ namespace wconv {
 namespace {
 
 constexpr std::uint32_t kFrameMagic = 0xFD2FB528, kSkippableMagic = 0x184D2A50, kSkippableMask = 0xFFFFFFF0;
-constexpr std::uint32_t kTableFrameMagic = 0x184D2A5E, kTableMagic = 0x8F92EAB1;
 constexpr std::uint64_t kMaxHeader = 18, kSkippableHeader = 8, kBlockHeader = 3, kChecksum = 4, kFooter = 9;
 constexpr std::uint64_t kMaxBlock = 128 * 1024;
 
@@ -111,18 +110,18 @@ struct Table {
 std::optional<Table> find_table(Headers& headers, std::uint64_t file_size) {
   if (file_size < kSkippableHeader + kFooter) return std::nullopt;
   const auto footer = headers.peek(file_size - kFooter, kFooter);
-  if (little_endian(footer.subspan(5)) != kTableMagic) return std::nullopt;
+  if (little_endian(footer.subspan(5)) != kZstdTableMagic) return std::nullopt;
   const std::uint64_t descriptor = little_endian(footer.subspan(4, 1));
   Table table;
   table.count = little_endian(footer.first(4));
   table.entry_size = descriptor & 0x80 ? 12 : 8;
   const std::uint64_t payload = table.count * table.entry_size + kFooter;
   if (payload > 0xFFFFFFFF || kSkippableHeader + payload > file_size)
-    fail_at(file_size - kFooter, ErrorCode::kCorrupt, "the seek table claims {} frames, more than the file has room for",
-            table.count);
+    fail_at(file_size - kFooter, ErrorCode::kCorrupt,
+            "the seek table claims {} frames, more than the file has room for", table.count);
   table.offset = file_size - kSkippableHeader - payload;
   const auto head = headers.peek(table.offset, kSkippableHeader);
-  if (little_endian(head.first(4)) != kTableFrameMagic || little_endian(head.subspan(4)) != payload)
+  if (little_endian(head.first(4)) != kZstdTableFrameMagic || little_endian(head.subspan(4)) != payload)
     fail_at(table.offset, ErrorCode::kCorrupt, "the seek table of {} frames does not begin here", table.count);
   if (descriptor & 0x7C)
     fail_at(file_size - kFooter + 4, ErrorCode::kUnsupported, "the seek table sets bits that are reserved ({:#04x})",
@@ -135,8 +134,8 @@ void require_empty(Headers& headers, std::uint64_t at, std::uint64_t stored) {
   const ZstdFrameHeader header = read_zstd_frame_header(headers.peek(at, kMaxHeader), at);
   const bool empty = header.skippable || header.content_size == std::uint64_t{0};
   if (!empty || measure_frame(headers, at, header) != stored)
-    fail_at(at, ErrorCode::kCorrupt, "the seek table says that there are {} bytes without content here, the file does not",
-            stored);
+    fail_at(at, ErrorCode::kCorrupt,
+            "the seek table says that there are {} bytes without content here, the file does not", stored);
 }
 
 ZstdIndex read_table(const File& file, Headers& frames, const Table& table) {

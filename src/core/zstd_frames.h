@@ -13,6 +13,7 @@
 
 namespace wconv {
 
+constexpr std::uint32_t kZstdTableFrameMagic = 0x184D2A5E, kZstdTableMagic = 0x8F92EAB1;
 constexpr std::uint64_t kZstdMaxWindow = 128 * 1024 * 1024;  // what `zstd -d` allows too
 
 // The descriptor at the start of a frame.
@@ -43,12 +44,12 @@ struct ZstdIndex {
   std::uint64_t size = 0;         // of the content
   std::uint64_t max_frame = 0;    // the largest frame, stored or unpacked
   std::uint64_t max_window = 0;   // with a seek table: of the first frame
-  bool complete = true;  // false: a frame does not state its size; frames and size are not known
+  bool complete = true;           // false: a frame does not state its size; frames and size are not known
 };
 
 // Takes the seek table, or, where there is none, walks over the headers of all frames and blocks. Throws
-// Error(kCorrupt) with the byte offset for frames that are cut off, other bytes between or after them, and tables that do
-// not fit the file; Error(kUnsupported).
+// Error(kCorrupt) with the byte offset for frames that are cut off, other bytes between or after them, and tables that
+// do not fit the file; Error(kUnsupported).
 ZstdIndex index_zstd(const File& file);
 
 }  // namespace wconv

@@ -96,7 +96,8 @@ class FrameContent final : public FileContent {
     thread_local Decoder decoder;
     const auto in = decoder.input(frame.stored_size);
     stored_->read(frame.stored_begin, in);
-    const ZstdFrameHeader header = read_zstd_frame_header(in.first(std::min<std::size_t>(in.size(), 18)), frame.stored_begin);
+    const ZstdFrameHeader header =
+        read_zstd_frame_header(in.first(std::min<std::size_t>(in.size(), 18)), frame.stored_begin);
     const std::size_t stored = ZSTD_findFrameCompressedSize(in.data(), in.size());
     if (header.skippable || ZSTD_isError(stored) || stored != in.size())
       refuse(frame, fmt::format("there is no zstd frame of {} bytes here: the file or its seek table is damaged",
@@ -105,7 +106,8 @@ class FrameContent final : public FileContent {
     if (ZSTD_isError(made) && ZSTD_getErrorCode(made) != ZSTD_error_dstSize_tooSmall)
       refuse(frame, fmt::format("the zstd frame is damaged: {}", ZSTD_getErrorName(made)));
     if (made != frame.size)
-      refuse(frame, fmt::format("the zstd frame unpacks to another size than the {} bytes that are stated", frame.size));
+      refuse(frame,
+             fmt::format("the zstd frame unpacks to another size than the {} bytes that are stated", frame.size));
     if (frame.checksum && static_cast<std::uint32_t>(XXH64(out.data(), out.size(), 0)) != *frame.checksum)
       refuse(frame, "the zstd frame unpacks to bytes that do not have the seek table's checksum");
   }

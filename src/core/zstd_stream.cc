@@ -29,8 +29,7 @@ constexpr std::uint64_t kReserve = 256 * kMiB;     // of the disk, which a file 
 // All of the file, frame after frame. Not thread-safe.
 class Decoder {
  public:
-  explicit Decoder(const File& stored)
-      : stored_(stored), context_(ZSTD_createDCtx()), in_(ZSTD_DStreamInSize()) {
+  explicit Decoder(const File& stored) : stored_(stored), context_(ZSTD_createDCtx()), in_(ZSTD_DStreamInSize()) {
     if (!context_) throw std::bad_alloc();
     ZSTD_DCtx_setParameter(context_, ZSTD_d_windowLogMax, 27);  // kZstdMaxWindow
   }
@@ -80,8 +79,8 @@ struct Chunk {
 using Chunks = std::vector<std::shared_ptr<Chunk>>;
 
 // The temporary file holds [0, front_) and [tail_, size). What is read on behind the first kPrefix bytes stays in
-// memory for a while and is not written, until a read goes back behind that: then the file is unpacked once more, all of
-// it into the temporary file.
+// memory for a while and is not written, until a read goes back behind that: then the file is unpacked once more, all
+// of it into the temporary file.
 class StreamContent final : public FileContent {
  public:
   StreamContent(std::shared_ptr<const File> stored, const ZstdIndex& index)
@@ -111,7 +110,8 @@ class StreamContent final : public FileContent {
       const std::uint64_t from = std::max(chunk->begin, done), to = std::min(chunk->begin + chunk->size, end);
       if (from >= to) continue;
       from_file(from);
-      std::copy_n(chunk->bytes.get() + (from - chunk->begin), to - from, out.begin() + static_cast<std::ptrdiff_t>(from - offset));
+      std::copy_n(chunk->bytes.get() + (from - chunk->begin), to - from,
+                  out.begin() + static_cast<std::ptrdiff_t>(from - offset));
       done = to;
     }
     from_file(end);
@@ -230,8 +230,8 @@ class StreamContent final : public FileContent {
     chunk.size = decoder_->next({chunk.bytes.get(), kChunk});
     position_ += chunk.size;
     if (size_ == kUnknown || (decoder_->ended() ? position_ == size_ : position_ <= size_)) return;
-    throw Error(ErrorCode::kCorrupt, fmt::format("the zstd frames unpack to {} bytes or more, they state {}", position_,
-                                                 size_))
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("the zstd frames unpack to {} bytes or more, they state {}", position_, size_))
         .in_file(stored_->path())
         .at(decoder_->position());
   }
@@ -244,9 +244,9 @@ class StreamContent final : public FileContent {
   mutable std::mutex mutex_;  // guards what follows
   mutable Mode mode_ = Mode::kFront;
   mutable std::unique_ptr<Decoder> decoder_;
-  mutable std::uint64_t position_ = 0;                   // of the decoder in the content
-  mutable std::deque<std::shared_ptr<Chunk>> recent_;    // up to position_, when reading on
-  mutable bool counted_ = false;                         // among the open streams
+  mutable std::uint64_t position_ = 0;                 // of the decoder in the content
+  mutable std::deque<std::shared_ptr<Chunk>> recent_;  // up to position_, when reading on
+  mutable bool counted_ = false;                       // among the open streams
   mutable std::exception_ptr error_;
 };
 

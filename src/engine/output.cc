@@ -98,8 +98,8 @@ void check_replaceable_folder(const std::string& path, bool force) {
   for (const fs::directory_entry& entry : entries_of(path)) {
     empty = false;
     const std::string extension = entry.path().extension().string();
-    weights = weights || extension == ".safetensors" || extension == ".bin" || extension == ".gguf" ||
-              extension == ".onnx" || entry.path().filename() == "wconv.json";
+    weights = weights || extension == ".zst" || extension == ".safetensors" || extension == ".bin" ||
+              extension == ".gguf" || extension == ".onnx" || entry.path().filename() == "wconv.json";
     if (is_folder(entry.path().string())) {
       fail(ErrorCode::kUsage,
            "{}: exists and holds the folder {}; wconv replaces only folders that hold a model's files", path,

@@ -23,6 +23,7 @@ std::vector<std::vector<Copy>> copies_of(const Model& model, const Layout& layou
   std::vector<std::vector<Copy>> copies(files.size());
   for (std::size_t f = 0; f < layout.files.size(); ++f) {
     const auto& pieces = layout.files[f].pieces;
+    if (layout.files[f].zstd_level > 0) continue;  // its tasks do not begin where pieces do
     for (std::size_t p = 0; p < pieces.size(); ++p) {
       const auto range = starts_task(pieces[p]) ? input_range(model, pieces[p]) : std::nullopt;
       const auto input = range ? inputs.find(range->file.get()) : inputs.end();
@@ -91,9 +92,9 @@ Schedule plan_schedule(const Model& model, const Layout& layout, bool hash, std:
   std::vector<std::uint64_t> done(files.size(), 0);
   // Of the content of a compressed file only the CRCs of records are wanted.
   const auto wanted = [&](std::size_t i) {
-    return !files[i]->is_unpacked() || std::any_of(model.checks.begin(), model.checks.end(), [&](const RecordCheck& check) {
-      return check.range.file.get() == files[i];
-    });
+    return !files[i]->is_unpacked() ||
+           std::any_of(model.checks.begin(), model.checks.end(),
+                       [&](const RecordCheck& check) { return check.range.file.get() == files[i]; });
   };
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (!wanted(i)) done[i] = files[i]->size();
