@@ -1,0 +1,409 @@
+// Files whose content is zstd: they read as what they unpack to, whatever frames they consist of, or are refused.
+#include <gtest/gtest.h>
+#include <zstd.h>
+
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include "core/zstd_file.h"
+#include "core/zstd_writer.h"
+#include "support/support.h"
+#include "wconv/error.h"
+
+namespace wconv {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+// Random words of a short list: it compresses, and no two parts are alike.
+Bytes content_of(std::size_t size, unsigned seed = 1) {
+  std::mt19937 random(seed);
+  Bytes bytes(size);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() % 11);
+  return bytes;
+}
+
+Bytes frame_of(std::span<const std::byte> content, int level = 1, bool checksum = true, bool state_size = true) {
+  ZSTD_CCtx* context = ZSTD_createCCtx();
+  ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level);
+  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, checksum);
+  ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, state_size);
+  Bytes out(ZSTD_compressBound(content.size()));
+  const std::size_t size = ZSTD_compress2(context, out.data(), out.size(), content.data(), content.size());
+  ZSTD_freeCCtx(context);
+  EXPECT_FALSE(ZSTD_isError(size));
+  out.resize(size);
+  return out;
+}
+
+void append(Bytes& to, std::span<const std::byte> bytes) { to.insert(to.end(), bytes.begin(), bytes.end()); }
+void append_u32(Bytes& to, std::uint32_t number) {
+  for (int i = 0; i < 4; ++i) to.push_back(static_cast<std::byte>(number >> (8 * i)));
+}
+
+struct Entry {
+  std::uint32_t stored = 0, content = 0, checksum = 0;
+};
+
+// The seek table as the specification has it, written here by hand.
+Bytes table_of(const std::vector<Entry>& entries, bool checksums = false) {
+  Bytes table;
+  append_u32(table, 0x184D2A5E);
+  append_u32(table, static_cast<std::uint32_t>(entries.size() * (checksums ? 12 : 8) + 9));
+  for (const Entry& entry : entries) {
+    append_u32(table, entry.stored);
+    append_u32(table, entry.content);
+    if (checksums) append_u32(table, entry.checksum);
+  }
+  append_u32(table, static_cast<std::uint32_t>(entries.size()));
+  table.push_back(std::byte{static_cast<unsigned char>(checksums ? 0x80 : 0)});
+  append_u32(table, 0x8F92EAB1);
+  return table;
+}
+
+struct Packed {
+  Bytes file;  // the frames
+  std::vector<Entry> entries;
+  Bytes seekable() const {
+    Bytes whole = file;
+    append(whole, table_of(entries));
+    return whole;
+  }
+};
+
+Packed pack(std::span<const std::byte> content, std::size_t frame_bytes, bool checksum = true) {
+  Packed packed;
+  for (std::size_t done = 0; done < content.size(); done += frame_bytes) {
+    const auto part = content.subspan(done, std::min(frame_bytes, content.size() - done));
+    const Bytes frame = frame_of(part, 1, checksum);
+    packed.entries.push_back({static_cast<std::uint32_t>(frame.size()), static_cast<std::uint32_t>(part.size())});
+    append(packed.file, frame);
+  }
+  return packed;
+}
+
+std::shared_ptr<const File> open(std::span<const std::byte> bytes) { return unpacked(File::from_bytes("m.zst", bytes)); }
+
+Bytes read(const File& file, std::uint64_t offset, std::uint64_t size) {
+  Bytes bytes(size);
+  file.read(offset, bytes);
+  return bytes;
+}
+Bytes read_whole(const File& file) { return read(file, 0, file.size()); }
+
+bool equal(std::span<const std::byte> a, std::span<const std::byte> b) { return std::ranges::equal(a, b); }
+
+void expect_refused(std::span<const std::byte> bytes, ErrorCode code, std::string_view words,
+                    std::optional<std::uint64_t> offset = std::nullopt) {
+  try {
+    read_whole(*open(bytes));
+    ADD_FAILURE() << "was read, not: " << words;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_NE(std::string_view(error.what()).find(words), std::string_view::npos) << error.what() << "\nnot: " << words;
+    EXPECT_EQ(error.file(), "m.zst");
+    ASSERT_TRUE(error.offset()) << error.what();
+    EXPECT_EQ(*error.offset(), offset.value_or(*error.offset())) << error.what();
+  }
+}
+
+std::string golden(const std::string& name) { return std::string(WCONV_TEST_DATA) + "/core/zstd/" + name; }
+
+TEST(Zstd, FilesOfTheZstdToolsAreReadAsTheirContent) {
+  const std::string content = test::read_file(golden("content"));
+  for (const std::string name : {"single", "no-checksum", "size-not-stated", "level-19", "plain-literals", "two-frames",
+                                 "pzstd", "empty-frames"}) {
+    const auto file = open_unpacked(golden(name + ".zst"));
+    ASSERT_EQ(file->size(), content.size()) << name;
+    EXPECT_TRUE(file->is_unpacked());
+    EXPECT_EQ(file->descriptor(), -1);
+    EXPECT_EQ(file->path(), golden(name + ".zst"));
+    EXPECT_EQ(file->stored().size(), std::filesystem::file_size(golden(name + ".zst")));
+    EXPECT_TRUE(equal(read_whole(*file), std::as_bytes(std::span(content)))) << name;
+    EXPECT_TRUE(equal(read(*file, 691, 20), std::as_bytes(std::span(content)).subspan(691, 20))) << name;
+    EXPECT_THROW(read(*file, content.size() - 1, 2), Error) << name;
+  }
+}
+
+TEST(Zstd, ThePlainFileGoesFirst) {
+  EXPECT_FALSE(open_unpacked(golden("content"))->is_unpacked());
+  EXPECT_EQ(open_unpacked(golden("single"))->path(), golden("single.zst"));
+  try {
+    open_unpacked(golden("none"));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kMissing);
+    EXPECT_EQ(error.file(), golden("none"));
+  }
+}
+
+TEST(Zstd, WhatIsSmallerThanAMagicNumberIsNoZstd) {
+  const Bytes bytes = content_of(3);
+  EXPECT_FALSE(open(bytes)->is_unpacked());
+}
+
+TEST(Zstd, LargeWindowsAndDictionariesAreRefused) {
+  for (const auto& [name, words] : {std::pair("window.zst", "window of 268435456 bytes"),
+                                    {"dictionary.zst", "needs a dictionary"}}) {
+    try {
+      open_unpacked(golden(name));
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUnsupported) << error.what();
+      EXPECT_NE(std::string_view(error.what()).find(words), std::string_view::npos) << error.what();
+      EXPECT_EQ(error.file(), golden(name));
+    }
+  }
+}
+
+TEST(Zstd, AnyRangeOfAnySizeReadsAsInTheContent) {
+  std::mt19937 random(7);
+  for (const std::size_t frame : {1u, 100u, 4096u}) {
+    for (const std::size_t size : {frame - 1, frame, frame + 1, 3 * frame - 1, 3 * frame, 3 * frame + 1}) {
+      if (size == 0) continue;
+      const Bytes content = content_of(size);
+      const Packed packed = pack(content, frame);
+      for (const Bytes& stored : {packed.file, packed.seekable()}) {
+        const auto file = open(stored);
+        ASSERT_EQ(file->size(), size);
+        EXPECT_TRUE(equal(read_whole(*file), content)) << frame << ' ' << size;
+        for (int i = 0; i < 50; ++i) {
+          const std::uint64_t begin = random() % size, bytes = random() % (size - begin + 1);
+          ASSERT_TRUE(equal(read(*file, begin, bytes), std::span(content).subspan(begin, bytes)))
+              << frame << ' ' << size << ' ' << begin << ' ' << bytes;
+        }
+      }
+    }
+  }
+}
+
+TEST(Zstd, ASeekTableMayCountSkippableAndEmptyFrames) {
+  const Bytes content = content_of(1000);
+  Packed packed = pack(content, 400);
+  Bytes skippable;
+  append_u32(skippable, 0x184D2A50);
+  append_u32(skippable, 3);
+  append(skippable, Bytes(3));
+  const Bytes empty = frame_of({});
+  for (const Bytes& frame : {skippable, empty}) {
+    packed.file.insert(packed.file.begin(), frame.begin(), frame.end());
+    packed.entries.insert(packed.entries.begin(), {static_cast<std::uint32_t>(frame.size()), 0});
+  }
+  EXPECT_TRUE(equal(read_whole(*open(packed.seekable())), content));
+}
+
+TEST(Zstd, TheChecksumsOfASeekTableAreCompared) {
+  // XXH64 of nothing but the bytes "a": d24ec4f1a98c6e5b (the reference implementation's own test vector).
+  const Bytes content(1, std::byte{'a'});
+  Packed packed = pack(content, 1, false);
+  Bytes stored = packed.file;
+  packed.entries[0].checksum = 0xa98c6e5b;
+  append(stored, table_of(packed.entries, true));
+  EXPECT_TRUE(equal(read_whole(*open(stored)), content));
+  stored = packed.file;
+  packed.entries[0].checksum ^= 1;
+  append(stored, table_of(packed.entries, true));
+  expect_refused(stored, ErrorCode::kCorrupt, "do not have the seek table's checksum", 0);
+}
+
+TEST(Zstd, ATableThatLiesIsRefused) {
+  const Bytes content = content_of(3000);
+  const Packed good = pack(content, 1000);
+  const auto with = [&](auto change) {
+    Packed packed = good;
+    change(packed.entries);
+    return packed.seekable();
+  };
+  const std::uint64_t end = good.file.size();
+  expect_refused(with([](auto& e) { e[1].content += 1; }), ErrorCode::kCorrupt, "another size than the 1001 bytes",
+                 good.entries[0].stored);
+  expect_refused(with([](auto& e) { e[1].content -= 1; }), ErrorCode::kCorrupt, "another size than the 999 bytes",
+                 good.entries[0].stored);
+  expect_refused(with([](auto& e) { e[0].stored += 1, e[1].stored -= 1; }), ErrorCode::kCorrupt, "no zstd frame of", 0);
+  expect_refused(with([](auto& e) { e[2].stored += 1; }), ErrorCode::kCorrupt, "are left", end + 8 + 16);
+  expect_refused(with([](auto& e) { e[2].stored -= 1; }), ErrorCode::kCorrupt, "end here", end - 1);
+  expect_refused(with([](auto& e) { e[2].stored = 0; }), ErrorCode::kCorrupt, "has 0 bytes", end + 8 + 16);
+  expect_refused(with([](auto& e) { e.pop_back(); }), ErrorCode::kCorrupt, "end here");
+  // Content that the table hides.
+  expect_refused(with([](auto& e) { e[1].content = 0; }), ErrorCode::kCorrupt, "without content",
+                 good.entries[0].stored);
+  Bytes reserved = good.seekable();
+  reserved[reserved.size() - 5] = std::byte{0x04};
+  expect_refused(reserved, ErrorCode::kUnsupported, "reserved", reserved.size() - 5);
+  Bytes count = good.seekable();
+  count[count.size() - 7] = std::byte{0xff};
+  expect_refused(count, ErrorCode::kCorrupt, "more than the file has room for", count.size() - 9);
+  Bytes fewer = good.seekable();
+  fewer[fewer.size() - 9] = std::byte{2};
+  expect_refused(fewer, ErrorCode::kCorrupt, "does not begin here", end + 8);
+}
+
+TEST(Zstd, EveryPrefixIsRefused) {
+  const Bytes content = content_of(3000);
+  for (const Bytes& stored : {pack(content, 1000).seekable(), frame_of(content), frame_of(content, 1, true, false)}) {
+    for (std::size_t size = 4; size < stored.size(); ++size) {
+      const auto prefix = std::span(stored).first(size);
+      Bytes got;
+      try {
+        got = read_whole(*open(prefix));
+      } catch (const Error& error) {
+        ASSERT_EQ(error.code(), ErrorCode::kCorrupt) << error.what();
+        ASSERT_TRUE(error.offset()) << error.what();
+        continue;
+      }
+      // At the end of a frame only the seek table is missing: that is a whole file of fewer frames.
+      ASSERT_TRUE(equal(got, std::span(content).first(got.size())) && got.size() % 1000 == 0) << size;
+    }
+  }
+}
+
+TEST(Zstd, EveryDamagedByteIsFoundByTheChecksumsOrHarmless) {
+  const Bytes content = content_of(2000);
+  for (const bool checksum : {true, false}) {
+    for (const Bytes& stored : {pack(content, 700, checksum).seekable(), pack(content, 700, checksum).file,
+                                frame_of(content, 1, checksum, false)}) {
+      for (std::size_t at = 0; at < stored.size(); ++at) {
+        for (const unsigned flip : {0x01u, 0x80u, 0xffu}) {
+          Bytes damaged = stored;
+          damaged[at] ^= std::byte{static_cast<unsigned char>(flip)};
+          try {
+            const auto file = open(damaged);
+            const Bytes got = read_whole(*file);
+            if (checksum && file->is_unpacked()) {
+              EXPECT_TRUE(equal(got, content)) << "byte " << at << ' ' << flip;
+            }
+          } catch (const Error& error) {
+            EXPECT_TRUE(error.code() == ErrorCode::kCorrupt || error.code() == ErrorCode::kUnsupported) << error.what();
+            EXPECT_TRUE(error.offset()) << error.what();
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Zstd, WhatFollowsTheFramesIsRefused) {
+  const Bytes content = content_of(100);
+  Bytes stored = frame_of(content);
+  const std::uint64_t end = stored.size();
+  append(stored, std::as_bytes(std::span("tail", 4)));
+  expect_refused(stored, ErrorCode::kCorrupt, "something follows it", end);
+  stored.resize(end + 2);
+  expect_refused(stored, ErrorCode::kCorrupt, "", end);
+}
+
+TEST(ZstdStream, ReadsForwardBackAndFromManyThreads) {
+  const Bytes content = content_of(60'000'001);  // one frame of more than 8 MiB
+  const Bytes stored = frame_of(content);
+  const auto check = [&](const File& file, std::uint64_t begin, std::uint64_t size) {
+    ASSERT_TRUE(equal(read(file, begin, size), std::span(content).subspan(begin, size))) << begin;
+  };
+  const auto file = open(stored);
+  ASSERT_EQ(file->size(), content.size());
+  for (const std::uint64_t begin : {0u, 4000u, 10u, 17'000'000u, 50'000'000u, 100u, 49'000'000u}) check(*file, begin, 70'000);
+  check(*file, 20'000'000, 3'000'000);  // left behind: unpacked once more
+  check(*file, content.size() - 1, 1);
+  for (const unsigned threads : {1u, 2u, 7u}) {
+    const auto again = open(stored);
+    std::atomic<std::uint64_t> next{0};
+    std::vector<std::jthread> all;
+    for (unsigned t = 0; t < threads; ++t) {
+      all.emplace_back([&] {
+        constexpr std::uint64_t kStep = 300'000;
+        while (true) {
+          const std::uint64_t begin = next.fetch_add(kStep);
+          if (begin >= content.size()) return;
+          check(*again, begin, std::min<std::uint64_t>(kStep, content.size() - begin));
+        }
+      });
+    }
+    all.clear();
+    check(*again, 0, content.size());
+  }
+}
+
+TEST(ZstdStream, MoreFilesThanMayStayOpen) {
+  const Bytes content = content_of(40'000'000);
+  const Bytes stored = frame_of(content);
+  std::vector<std::shared_ptr<const File>> files;
+  for (int i = 0; i < 6; ++i) files.push_back(open(stored));
+  for (std::uint64_t begin = 0; begin < content.size(); begin += 10'000'000) {
+    for (const auto& file : files) {
+      ASSERT_TRUE(equal(read(*file, begin, 10'000'000), std::span(content).subspan(begin, 10'000'000))) << begin;
+    }
+  }
+}
+
+TEST(ZstdStream, ADamagedEndIsFoundByWhoeverReadsTheLastByte) {
+  const Bytes content = content_of(40'000'000);
+  for (const bool state_size : {true, false}) {
+    Bytes stored = frame_of(content, 1, true, state_size);
+    stored.back() ^= std::byte{1};
+    if (!state_size) {
+      expect_refused(stored, ErrorCode::kCorrupt, "checksum");
+      continue;
+    }
+    const auto file = open(stored);
+    EXPECT_TRUE(equal(read(*file, 30'000'000, 1000), std::span(content).subspan(30'000'000, 1000)));
+    for (int i = 0; i < 2; ++i) EXPECT_THROW(read(*file, content.size() - 1, 1), Error) << "and again";
+    EXPECT_THROW(read(*file, 0, 1), Error) << "nothing of it is good";
+  }
+}
+
+TEST(ZstdStream, WhatTheDiskHasNoRoomForIsRefusedBeforeItIsUnpacked) {
+  // A frame that states 1 PiB: blocks of 128 KiB of one byte, 64 MiB of them.
+  Bytes stored;
+  append_u32(stored, 0xFD2FB528);
+  stored.push_back(std::byte{0xC0});  // eight bytes of size, a window
+  stored.push_back(std::byte{0x50});  // 1 MiB
+  for (int i = 0; i < 8; ++i) stored.push_back(std::byte{static_cast<unsigned char>(i == 6 ? 4 : 0)});
+  for (int block = 0; block < 512; ++block) {
+    const std::uint32_t header = 131072u << 3 | 1u << 1 | (block == 511 ? 1u : 0u);
+    for (int i = 0; i < 3; ++i) stored.push_back(static_cast<std::byte>(header >> (8 * i)));
+    stored.push_back(std::byte{7});
+  }
+  const auto file = open(stored);
+  ASSERT_EQ(file->size(), std::uint64_t{1} << 50);
+  EXPECT_EQ(read(*file, 50 << 20, 1), Bytes(1, std::byte{7})) << "without a temporary file";
+  try {
+    read(*file, 20 << 20, 1);  // goes back
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kIo);
+    EXPECT_NE(std::string_view(error.what()).find("TMPDIR names another folder"), std::string_view::npos) << error.what();
+  }
+}
+
+TEST(ZstdWriter, WritesWhatTheReaderReads) {
+  for (const std::size_t size : {std::size_t{1}, kZstdFrameBytes - 1, kZstdFrameBytes, kZstdFrameBytes + 1,
+                                 2 * kZstdFrameBytes, 3 * kZstdFrameBytes + 17}) {
+    const Bytes content = content_of(size);
+    Bytes file;
+    std::vector<std::uint32_t> frames;
+    ZstdCompressor compressor(3);
+    for (std::size_t done = 0; done < size; done += kZstdFrameBytes) {
+      const auto part = std::span(content).subspan(done, std::min(kZstdFrameBytes, size - done));
+      Bytes out(zstd_frame_bound(part.size()));
+      out.resize(compressor.compress(part, out));
+      frames.push_back(static_cast<std::uint32_t>(out.size()));
+      append(file, out);
+    }
+    append(file, zstd_seek_table(frames, size));
+    EXPECT_LE(file.size(), zstd_file_bound(size));
+    EXPECT_TRUE(equal(read_whole(*open(file)), content)) << size;
+    Bytes by_library(size);
+    EXPECT_EQ(ZSTD_decompress(by_library.data(), size, file.data(), file.size()), size);
+    EXPECT_TRUE(equal(by_library, content)) << size;
+  }
+  const Bytes noise = [] {
+    std::mt19937 random(3);
+    Bytes bytes(2 * kZstdFrameBytes + 5);
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+    return bytes;
+  }();
+  EXPECT_LE(frame_of(noise).size(), zstd_file_bound(noise.size()));
+}
+
+}  // namespace
+}  // namespace wconv
