@@ -38,7 +38,8 @@ std::byte first_byte(FrameCache& cache, const Frames& frames, std::size_t frame)
 TEST(FrameCache, KeepsWhatWasUsedLast) {
   FrameCache cache(4 * kFrame);
   Frames frames(1);
-  for (const std::size_t frame : {0u, 1u, 2u, 3u, 0u, 1u}) EXPECT_EQ(first_byte(cache, frames, frame), std::byte(frame));
+  for (const std::size_t frame : {0u, 1u, 2u, 3u, 0u, 1u})
+    EXPECT_EQ(first_byte(cache, frames, frame), std::byte(frame));
   EXPECT_EQ(frames.unpacked, 4);
   first_byte(cache, frames, 4);  // in the place of 2
   EXPECT_FALSE(cache.contains(frames.source, 2));

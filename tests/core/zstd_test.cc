@@ -83,7 +83,9 @@ Packed pack(std::span<const std::byte> content, std::size_t frame_bytes, bool ch
   return packed;
 }
 
-std::shared_ptr<const File> open(std::span<const std::byte> bytes) { return unpacked(File::from_bytes("m.zst", bytes)); }
+std::shared_ptr<const File> open(std::span<const std::byte> bytes) {
+  return unpacked(File::from_bytes("m.zst", bytes));
+}
 
 Bytes read(const File& file, std::uint64_t offset, std::uint64_t size) {
   Bytes bytes(size);
@@ -144,8 +146,8 @@ TEST(Zstd, WhatIsSmallerThanAMagicNumberIsNoZstd) {
 }
 
 TEST(Zstd, LargeWindowsAndDictionariesAreRefused) {
-  for (const auto& [name, words] : {std::pair("window.zst", "window of 268435456 bytes"),
-                                    {"dictionary.zst", "needs a dictionary"}}) {
+  for (const auto& [name, words] :
+       {std::pair("window.zst", "window of 268435456 bytes"), {"dictionary.zst", "needs a dictionary"}}) {
     try {
       open_unpacked(golden(name));
       ADD_FAILURE() << name;
@@ -269,7 +271,8 @@ TEST(Zstd, EveryDamagedByteIsFoundByTheChecksumsOrHarmless) {
           damaged[at] ^= std::byte{static_cast<unsigned char>(flip)};
           try {
             const auto file = open(damaged);
-            const Bytes got = read_whole(*file);
+            // A seek table may claim 4 GiB now.
+            const Bytes got = read(*file, 0, std::min<std::uint64_t>(file->size(), 1 << 20));
             if (checksum && file->is_unpacked()) {
               EXPECT_TRUE(equal(got, content)) << "byte " << at << ' ' << flip;
             }
@@ -301,7 +304,8 @@ TEST(ZstdStream, ReadsForwardBackAndFromManyThreads) {
   };
   const auto file = open(stored);
   ASSERT_EQ(file->size(), content.size());
-  for (const std::uint64_t begin : {0u, 4000u, 10u, 17'000'000u, 50'000'000u, 100u, 49'000'000u}) check(*file, begin, 70'000);
+  for (const std::uint64_t begin : {0u, 4000u, 10u, 17'000'000u, 50'000'000u, 100u, 49'000'000u})
+    check(*file, begin, 70'000);
   check(*file, 20'000'000, 3'000'000);  // left behind: unpacked once more
   check(*file, content.size() - 1, 1);
   for (const unsigned threads : {1u, 2u, 7u}) {
@@ -371,7 +375,8 @@ TEST(ZstdStream, WhatTheDiskHasNoRoomForIsRefusedBeforeItIsUnpacked) {
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kIo);
-    EXPECT_NE(std::string_view(error.what()).find("TMPDIR names another folder"), std::string_view::npos) << error.what();
+    EXPECT_NE(std::string_view(error.what()).find("TMPDIR names another folder"), std::string_view::npos)
+        << error.what();
   }
 }
 
