@@ -12,6 +12,11 @@
 
 namespace wconv {
 
+// Bytes that reading holds at most.
+struct ReadMemory {
+  std::uint64_t shared = 0, per_thread = 0;
+};
+
 // Bytes that are made when they are read: what a compressed file unpacks to. Immutable; any thread may read.
 class FileContent {
  public:
@@ -19,7 +24,7 @@ class FileContent {
   virtual std::uint64_t size() const = 0;
   // Fills `out` from a range that lies within size(). Throws Error(kIo | kCorrupt).
   virtual void read(std::uint64_t offset, std::span<std::byte> out) const = 0;
-  virtual std::uint64_t memory_bytes() const = 0;  // that reading holds at most
+  virtual ReadMemory memory() const = 0;
 };
 
 // Immutable once open; every method may be called from many threads at once. Closed with the last owner.
@@ -45,7 +50,7 @@ class File {
   // The file that lies on disk: this one, or the compressed one that it is the content of.
   const File& stored() const { return stored_ ? *stored_ : *this; }
   bool is_unpacked() const { return stored_ != nullptr; }
-  std::uint64_t memory_bytes() const { return content_ ? content_->memory_bytes() : 0; }  // that reading holds at most
+  ReadMemory memory() const { return content_ ? content_->memory() : ReadMemory{}; }
 
   // Reads exactly out.size() bytes. Throws Error(kIo) with the path and offset when the file is shorter than that now.
   void read(std::uint64_t offset, std::span<std::byte> out) const;

@@ -22,6 +22,7 @@ bool FrameCache::make_room(std::uint64_t bytes) {
     }
     if (oldest == entries_.end()) return false;
     used_ -= oldest->second.size;
+    spare_ = std::move(oldest->second);
     entries_.erase(oldest);
   }
   return true;
@@ -31,11 +32,13 @@ void FrameCache::fill(std::unique_lock<std::mutex>& lock, const Source& source, 
   const std::uint64_t size = source.frame_bytes(frame);
   const auto entry = entries_.emplace(Key{source.id, frame}, Entry{nullptr, size, ++clock_, 0}).first;
   used_ += size;
-  lock.unlock();
   std::unique_ptr<std::byte[]> bytes;
+  if (spare_.size == size) bytes = std::move(spare_.bytes);
+  spare_ = {};
+  lock.unlock();
   std::exception_ptr error;
   try {
-    bytes = std::make_unique_for_overwrite<std::byte[]>(size);
+    if (!bytes) bytes = std::make_unique_for_overwrite<std::byte[]>(size);
     source.unpack(frame, {bytes.get(), size});
   } catch (...) {
     error = std::current_exception();

@@ -41,7 +41,8 @@ class FrameCache {
     std::uint64_t size = 0, last_use = 0;
     unsigned readers = 0;
   };
-  bool make_room(std::uint64_t bytes);  // with the mutex held; false: too many frames are in use
+  // With the mutex held; keeps the last frame that it drops as the spare one. False: too many are in use.
+  bool make_room(std::uint64_t bytes);
   // Unpacks a frame that is not there; the lock is released meanwhile.
   void fill(std::unique_lock<std::mutex>& lock, const Source& source, std::size_t frame);
   // The first of the frames behind this one that is not there; source.frames: none.
@@ -53,6 +54,7 @@ class FrameCache {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<Key, Entry> entries_;
+  Entry spare_;  // reused at once: frames of one size then take no new memory
   std::uint64_t used_ = 0, clock_ = 0;
 };
 

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "core/frame_cache.h"
-#include "core/threads.h"
 #include "core/zstd_file.h"
 #include "wconv/error.h"
 
@@ -34,6 +33,7 @@ class Decoder {
     }
     return {stored_.get(), size};
   }
+  const ZSTD_DCtx* context() const { return context_; }
   std::size_t unpack(std::span<const std::byte> in, std::span<std::byte> out) {
     return ZSTD_decompressDCtx(context_, out.data(), out.size(), in.data(), in.size());
   }
@@ -57,8 +57,8 @@ class FrameContent final : public FileContent {
   ~FrameContent() override { FrameCache::shared().drop(source_.id); }
 
   std::uint64_t size() const override { return index_.size; }
-  std::uint64_t memory_bytes() const override {
-    return FrameCache::shared().capacity() + usable_cores() * index_.max_frame;
+  ReadMemory memory() const override {
+    return {FrameCache::shared().capacity(), index_.max_frame + ZSTD_sizeof_DCtx(Decoder().context())};
   }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {

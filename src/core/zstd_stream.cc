@@ -93,7 +93,11 @@ class StreamContent final : public FileContent {
   ~StreamContent() override { close_decoder(); }
 
   std::uint64_t size() const override { return size_; }
-  std::uint64_t memory_bytes() const override { return std::max(kOpenStreams, window_ + kRecent) + window_; }
+  // Chunks that threads have in hand have left the recent ones.
+  ReadMemory memory() const override {
+    const std::uint64_t open = std::max(kOpenStreams, window_ + kRecent);
+    return {open + window_ + kMiB, kChunk};
+  }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (out.empty()) return;

@@ -76,7 +76,7 @@ class Run {
   Run(const Model& model, const Layout& layout, Output& output, const EngineOptions& options)
       : model_(model),
         options_(options),
-        budget_(plan_budget(layout, options, unpack_memory(model))),
+        budget_(plan_budget(layout, options, read_memory(model))),
         pool_(budget_.buffers, budget_.buffer_bytes),
         inputs_(input_files(model)),
         records_(model.checks),

@@ -166,7 +166,7 @@ class FileCutter {
 
 }  // namespace
 
-Budget plan_budget(const Layout& layout, const EngineOptions& options, std::uint64_t unpacking) {
+Budget plan_budget(const Layout& layout, const EngineOptions& options, const ReadMemory& reading) {
   // Four buffers a thread, and four more: a thread takes a buffer before it takes a task, so the lowest unfinished task
   // always has one and ordered hashing cannot stall; the others let two streams wait for each other.
   const auto buffers = [](std::uint64_t threads) { return 4 * threads + 4; };
@@ -181,9 +181,10 @@ Budget plan_budget(const Layout& layout, const EngineOptions& options, std::uint
   const auto buffer_bytes = [&](std::uint64_t tile) { return tile + (level ? zstd_frame_bound(tile) : 0); };
   // Tiles, compressors, and the list of tasks: one for every output tile and as many for scans of inputs.
   const auto memory = [&](std::uint64_t threads, std::uint64_t tile) {
-    return buffers(threads) * buffer_bytes(tile) + threads * compressor + 2 * (total / tile) * sizeof(Task);
+    return buffers(threads) * buffer_bytes(tile) + threads * (compressor + reading.per_thread) +
+           2 * (total / tile) * sizeof(Task);
   };
-  const std::uint64_t fixed = kProgramMemory + literal_bytes(layout) + unpacking;
+  const std::uint64_t fixed = kProgramMemory + literal_bytes(layout) + reading.shared;
   const std::uint64_t limit = options.max_memory > 0 ? options.max_memory : ~std::uint64_t{0};
   const std::uint64_t wanted =
       level ? kZstdFrameBytes : std::clamp(total / kTasks, kCacheTile, kMaxTile) / kMinTile * kMinTile;
@@ -211,10 +212,14 @@ std::vector<Task> output_tasks(const Model& model, const Layout& layout, bool ha
   return tasks;
 }
 
-std::uint64_t unpack_memory(const Model& model) {
-  std::uint64_t bytes = 0;  // files share it
-  for (const SourceFile& source : model.files) bytes = std::max(bytes, source.file->memory_bytes());
-  return bytes;
+ReadMemory read_memory(const Model& model) {
+  ReadMemory most;  // files share it
+  for (const SourceFile& source : model.files) {
+    const ReadMemory memory = source.file->memory();
+    most.shared = std::max(most.shared, memory.shared);
+    most.per_thread = std::max(most.per_thread, memory.per_thread);
+  }
+  return most;
 }
 
 std::vector<const File*> input_files(const Model& model) {
@@ -255,7 +260,7 @@ std::vector<Task> record_scans(const Model& model, std::uint64_t tile_bytes) {
 namespace wconv {
 
 std::uint64_t planned_memory(const Layout& layout, const Model& model, const EngineOptions& options) {
-  const engine::Budget budget = engine::plan_budget(layout, options, engine::unpack_memory(model));
+  const engine::Budget budget = engine::plan_budget(layout, options, engine::read_memory(model));
   return budget.buffers * budget.buffer_bytes;
 }
 

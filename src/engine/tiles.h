@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "wconv/engine.h"
+#include "wconv/file.h"
 
 namespace wconv::engine {
 
@@ -32,10 +33,9 @@ struct Budget {
   std::uint64_t tile_bytes = 0;
   std::uint64_t buffer_bytes = 0;  // a tile, and the room to compress it into where an output is compressed
 };
-// `unpacking`: bytes that reading the inputs holds besides.
-Budget plan_budget(const Layout& layout, const EngineOptions& options, std::uint64_t unpacking = 0);
-// What that is for the files of a model.
-std::uint64_t unpack_memory(const Model& model);
+// `reading`: what the inputs need.
+Budget plan_budget(const Layout& layout, const EngineOptions& options, const ReadMemory& reading = {});
+ReadMemory read_memory(const Model& model);
 
 // Ascending in each output file. Tensor slices begin and end at whole blocks of the tensor's dtype, but not in a
 // compressed file: there each task is one frame.
