@@ -23,7 +23,7 @@ constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kChunk = 1 * kMiB;
 constexpr std::uint64_t kPrefix = 16 * kMiB;       // up to here starting over costs less than keeping a window
 constexpr std::uint64_t kRecent = 16 * kMiB;       // in memory, for threads that read on together
-constexpr std::uint64_t kOpenStreams = 64 * kMiB;  // windows and recent bytes of all files that are read on
+constexpr std::uint64_t kOpenStreams = 40 * kMiB;  // windows and recent bytes of all files that are read on
 constexpr std::uint64_t kReserve = 256 * kMiB;     // of the disk, which a file of unknown size leaves free
 
 // All of the file, frame after frame. Not thread-safe.

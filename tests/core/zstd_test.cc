@@ -4,8 +4,8 @@
 
 #include <filesystem>
 #include <random>
-#include <thread>
 
+#include "core/zstd_bytes.h"
 #include "core/zstd_file.h"
 #include "core/zstd_writer.h"
 #include "support/support.h"
@@ -14,101 +14,7 @@
 namespace wconv {
 namespace {
 
-using Bytes = std::vector<std::byte>;
-
-// Random words of a short list: it compresses, and no two parts are alike.
-Bytes content_of(std::size_t size, unsigned seed = 1) {
-  std::mt19937 random(seed);
-  Bytes bytes(size);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() % 11);
-  return bytes;
-}
-
-Bytes frame_of(std::span<const std::byte> content, int level = 1, bool checksum = true, bool state_size = true) {
-  ZSTD_CCtx* context = ZSTD_createCCtx();
-  ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level);
-  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, checksum);
-  ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, state_size);
-  Bytes out(ZSTD_compressBound(content.size()));
-  const std::size_t size = ZSTD_compress2(context, out.data(), out.size(), content.data(), content.size());
-  ZSTD_freeCCtx(context);
-  EXPECT_FALSE(ZSTD_isError(size));
-  out.resize(size);
-  return out;
-}
-
-void append(Bytes& to, std::span<const std::byte> bytes) { to.insert(to.end(), bytes.begin(), bytes.end()); }
-void append_u32(Bytes& to, std::uint32_t number) {
-  for (int i = 0; i < 4; ++i) to.push_back(static_cast<std::byte>(number >> (8 * i)));
-}
-
-struct Entry {
-  std::uint32_t stored = 0, content = 0, checksum = 0;
-};
-
-// The seek table as the specification has it, written here by hand.
-Bytes table_of(const std::vector<Entry>& entries, bool checksums = false) {
-  Bytes table;
-  append_u32(table, 0x184D2A5E);
-  append_u32(table, static_cast<std::uint32_t>(entries.size() * (checksums ? 12 : 8) + 9));
-  for (const Entry& entry : entries) {
-    append_u32(table, entry.stored);
-    append_u32(table, entry.content);
-    if (checksums) append_u32(table, entry.checksum);
-  }
-  append_u32(table, static_cast<std::uint32_t>(entries.size()));
-  table.push_back(std::byte{static_cast<unsigned char>(checksums ? 0x80 : 0)});
-  append_u32(table, 0x8F92EAB1);
-  return table;
-}
-
-struct Packed {
-  Bytes file;  // the frames
-  std::vector<Entry> entries;
-  Bytes seekable() const {
-    Bytes whole = file;
-    append(whole, table_of(entries));
-    return whole;
-  }
-};
-
-Packed pack(std::span<const std::byte> content, std::size_t frame_bytes, bool checksum = true) {
-  Packed packed;
-  for (std::size_t done = 0; done < content.size(); done += frame_bytes) {
-    const auto part = content.subspan(done, std::min(frame_bytes, content.size() - done));
-    const Bytes frame = frame_of(part, 1, checksum);
-    packed.entries.push_back({static_cast<std::uint32_t>(frame.size()), static_cast<std::uint32_t>(part.size())});
-    append(packed.file, frame);
-  }
-  return packed;
-}
-
-std::shared_ptr<const File> open(std::span<const std::byte> bytes) {
-  return unpacked(File::from_bytes("m.zst", bytes));
-}
-
-Bytes read(const File& file, std::uint64_t offset, std::uint64_t size) {
-  Bytes bytes(size);
-  file.read(offset, bytes);
-  return bytes;
-}
-Bytes read_whole(const File& file) { return read(file, 0, file.size()); }
-
-bool equal(std::span<const std::byte> a, std::span<const std::byte> b) { return std::ranges::equal(a, b); }
-
-void expect_refused(std::span<const std::byte> bytes, ErrorCode code, std::string_view words,
-                    std::optional<std::uint64_t> offset = std::nullopt) {
-  try {
-    read_whole(*open(bytes));
-    ADD_FAILURE() << "was read, not: " << words;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    EXPECT_NE(std::string_view(error.what()).find(words), std::string_view::npos) << error.what() << "\nnot: " << words;
-    EXPECT_EQ(error.file(), "m.zst");
-    ASSERT_TRUE(error.offset()) << error.what();
-    EXPECT_EQ(*error.offset(), offset.value_or(*error.offset())) << error.what();
-  }
-}
+using namespace wconv::test;
 
 std::string golden(const std::string& name) { return std::string(WCONV_TEST_DATA) + "/core/zstd/" + name; }
 
@@ -294,90 +200,6 @@ TEST(Zstd, WhatFollowsTheFramesIsRefused) {
   expect_refused(stored, ErrorCode::kCorrupt, "something follows it", end);
   stored.resize(end + 2);
   expect_refused(stored, ErrorCode::kCorrupt, "", end);
-}
-
-TEST(ZstdStream, ReadsForwardBackAndFromManyThreads) {
-  const Bytes content = content_of(60'000'001);  // one frame of more than 8 MiB
-  const Bytes stored = frame_of(content);
-  const auto check = [&](const File& file, std::uint64_t begin, std::uint64_t size) {
-    ASSERT_TRUE(equal(read(file, begin, size), std::span(content).subspan(begin, size))) << begin;
-  };
-  const auto file = open(stored);
-  ASSERT_EQ(file->size(), content.size());
-  for (const std::uint64_t begin : {0u, 4000u, 10u, 17'000'000u, 50'000'000u, 100u, 49'000'000u})
-    check(*file, begin, 70'000);
-  check(*file, 20'000'000, 3'000'000);  // left behind: unpacked once more
-  check(*file, content.size() - 1, 1);
-  for (const unsigned threads : {1u, 2u, 7u}) {
-    const auto again = open(stored);
-    std::atomic<std::uint64_t> next{0};
-    std::vector<std::jthread> all;
-    for (unsigned t = 0; t < threads; ++t) {
-      all.emplace_back([&] {
-        constexpr std::uint64_t kStep = 300'000;
-        while (true) {
-          const std::uint64_t begin = next.fetch_add(kStep);
-          if (begin >= content.size()) return;
-          check(*again, begin, std::min<std::uint64_t>(kStep, content.size() - begin));
-        }
-      });
-    }
-    all.clear();
-    check(*again, 0, content.size());
-  }
-}
-
-TEST(ZstdStream, MoreFilesThanMayStayOpen) {
-  const Bytes content = content_of(40'000'000);
-  const Bytes stored = frame_of(content);
-  std::vector<std::shared_ptr<const File>> files;
-  for (int i = 0; i < 6; ++i) files.push_back(open(stored));
-  for (std::uint64_t begin = 0; begin < content.size(); begin += 10'000'000) {
-    for (const auto& file : files) {
-      ASSERT_TRUE(equal(read(*file, begin, 10'000'000), std::span(content).subspan(begin, 10'000'000))) << begin;
-    }
-  }
-}
-
-TEST(ZstdStream, ADamagedEndIsFoundByWhoeverReadsTheLastByte) {
-  const Bytes content = content_of(40'000'000);
-  for (const bool state_size : {true, false}) {
-    Bytes stored = frame_of(content, 1, true, state_size);
-    stored.back() ^= std::byte{1};
-    if (!state_size) {
-      expect_refused(stored, ErrorCode::kCorrupt, "checksum");
-      continue;
-    }
-    const auto file = open(stored);
-    EXPECT_TRUE(equal(read(*file, 30'000'000, 1000), std::span(content).subspan(30'000'000, 1000)));
-    for (int i = 0; i < 2; ++i) EXPECT_THROW(read(*file, content.size() - 1, 1), Error) << "and again";
-    EXPECT_THROW(read(*file, 0, 1), Error) << "nothing of it is good";
-  }
-}
-
-TEST(ZstdStream, WhatTheDiskHasNoRoomForIsRefusedBeforeItIsUnpacked) {
-  // A frame that states 1 PiB: blocks of 128 KiB of one byte, 64 MiB of them.
-  Bytes stored;
-  append_u32(stored, 0xFD2FB528);
-  stored.push_back(std::byte{0xC0});  // eight bytes of size, a window
-  stored.push_back(std::byte{0x50});  // 1 MiB
-  for (int i = 0; i < 8; ++i) stored.push_back(std::byte{static_cast<unsigned char>(i == 6 ? 4 : 0)});
-  for (int block = 0; block < 512; ++block) {
-    const std::uint32_t header = 131072u << 3 | 1u << 1 | (block == 511 ? 1u : 0u);
-    for (int i = 0; i < 3; ++i) stored.push_back(static_cast<std::byte>(header >> (8 * i)));
-    stored.push_back(std::byte{7});
-  }
-  const auto file = open(stored);
-  ASSERT_EQ(file->size(), std::uint64_t{1} << 50);
-  EXPECT_EQ(read(*file, 50 << 20, 1), Bytes(1, std::byte{7})) << "without a temporary file";
-  try {
-    read(*file, 20 << 20, 1);  // goes back
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kIo);
-    EXPECT_NE(std::string_view(error.what()).find("TMPDIR names another folder"), std::string_view::npos)
-        << error.what();
-  }
 }
 
 TEST(ZstdWriter, WritesWhatTheReaderReads) {
