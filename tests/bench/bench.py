@@ -125,7 +125,7 @@ class Bench:
         print(f"| inspect of 100,000 tensors | | | 1 s, 50 MiB | {seconds:.2f} | {rss:.0f} |", flush=True)
 
     def compressed(self):
-        """Half of the BF16 weights: F32 ones in the unit interval are compressed less than those of real models."""
+        """Half of the BF16 weights."""
         plain, frames, stream = (self.folder / name for name in ("half.safetensors", "frames.safetensors.zst", "stream.safetensors.zst"))
         half = ["--include", "model.layers.[0-9].weight", "--include", "model.layers.[12][0-9].weight", "--include", "model.layers.3[01].weight"]
         run([self.wconv, "convert", self.folder / "bf16.safetensors", "-o", plain, "--no-manifest", "--force", *half])
