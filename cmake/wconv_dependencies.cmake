@@ -12,6 +12,8 @@ pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 find_path(PROTOZERO_INCLUDE_DIR protozero/version.hpp REQUIRED)  # headers only, without a package file
 add_library(protozero::protozero INTERFACE IMPORTED)
 target_include_directories(protozero::protozero INTERFACE ${PROTOZERO_INCLUDE_DIR})
+pkg_check_modules(libzstd REQUIRED IMPORTED_TARGET libzstd)
+pkg_check_modules(libxxhash REQUIRED IMPORTED_TARGET libxxhash)
 find_package(HWY REQUIRED)
 if(NOT TARGET hwy::hwy)
   pkg_check_modules(libhwy REQUIRED IMPORTED_TARGET libhwy)

@@ -70,7 +70,7 @@ class Output {
 EngineResult execute(const Model& model, const Layout& layout, Output& output, const EngineOptions& options);
 
 // Bytes that `execute` will hold for tiles with these options; Error(kUsage) when max_memory is below the minimum.
-std::uint64_t planned_memory(const Layout& layout, const EngineOptions& options);
+std::uint64_t planned_memory(const Layout& layout, const Model& model, const EngineOptions& options);
 
 // Reads every range of model.checks and compares its CRC-32, as `execute` does while it converts. Throws
 // Error(kCorrupt) for the first damaged record of the list, Error(kInterrupted).

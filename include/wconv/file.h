@@ -12,6 +12,21 @@
 
 namespace wconv {
 
+// Bytes that reading holds at most.
+struct ReadMemory {
+  std::uint64_t shared = 0, per_thread = 0;
+};
+
+// Bytes that are made when they are read: what a compressed file unpacks to. Immutable; any thread may read.
+class FileContent {
+ public:
+  virtual ~FileContent() = default;
+  virtual std::uint64_t size() const = 0;
+  // Fills `out` from a range that lies within size(). Throws Error(kIo | kCorrupt).
+  virtual void read(std::uint64_t offset, std::span<std::byte> out) const = 0;
+  virtual ReadMemory memory() const = 0;
+};
+
 // Immutable once open; every method may be called from many threads at once. Closed with the last owner.
 class File {
  public:
@@ -22,13 +37,20 @@ class File {
   static std::shared_ptr<const File> from_bytes(std::string path, std::span<const std::byte> bytes);
   // Takes over a descriptor of an unlinked temporary file.
   static std::shared_ptr<const File> from_descriptor(std::string path, int descriptor);
+  // What `stored` unpacks to, under its name.
+  static std::shared_ptr<const File> from_content(std::shared_ptr<const File> stored,
+                                                  std::unique_ptr<const FileContent> content);
   ~File();
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
   const std::string& path() const { return path_; }
   std::uint64_t size() const { return size_; }
-  int descriptor() const { return descriptor_; }  // -1: in memory
+  int descriptor() const { return descriptor_; }  // -1: in memory, or unpacked when read
+  // The file that lies on disk: this one, or the compressed one that it is the content of.
+  const File& stored() const { return stored_ ? *stored_ : *this; }
+  bool is_unpacked() const { return stored_ != nullptr; }
+  ReadMemory memory() const { return content_ ? content_->memory() : ReadMemory{}; }
 
   // Reads exactly out.size() bytes. Throws Error(kIo) with the path and offset when the file is shorter than that now.
   void read(std::uint64_t offset, std::span<std::byte> out) const;
@@ -43,6 +65,8 @@ class File {
   int descriptor_ = -1;
   std::int64_t mtime_ns_ = 0;
   std::vector<std::byte> bytes_;
+  std::shared_ptr<const File> stored_;
+  std::unique_ptr<const FileContent> content_;
 };
 
 }  // namespace wconv

@@ -53,12 +53,14 @@ class FormatWriter {
 
 std::span<const FormatReader* const> readers();  // in probing order
 std::span<const FormatWriter* const> writers();
-const FormatWriter* find_writer(std::string_view name);               // null: unknown
-const FormatWriter* find_writer_by_extension(std::string_view path);  // null: unknown
+const FormatWriter* find_writer(std::string_view name);  // null: unknown
+// "model.pth" and "model.pth.zst" alike; null: unknown.
+const FormatWriter* find_writer_by_extension(std::string_view path);
 
 // Opens what a person calls a model: a file, a folder with config.json and weights (sharded or not), an index file, or
 // the first file of a split one. Files that are no model but often stand in its place (Git LFS pointers, HTML error
-// pages, empty or partial downloads) are named as what they are. Throws as FormatReader::open.
+// pages, empty or partial downloads) are named as what they are. Files whose content is zstd are read as what they
+// unpack to. Throws as FormatReader::open.
 Model open_model(const std::string& path, const ReadOptions& options);
 // The same for bytes, by content; used by tests and fuzzers.
 Model open_file(std::shared_ptr<const File> file, const ReadOptions& options);

@@ -43,6 +43,7 @@ struct OutputFile {
   std::string name;  // relative to the output folder, at most one folder deep; or the sibling's file name
   std::uint64_t size = 0;
   std::vector<Piece> pieces;
+  int zstd_level = 0;  // 1 to 22: the file is seekable zstd that unpacks to these bytes; 0: it is these bytes
 };
 
 // The last file is renamed into place last: put the one that makes the others reachable (an index) there.

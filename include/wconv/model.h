@@ -88,8 +88,8 @@ struct Finding {
 };
 
 struct SourceFile {
-  std::string path;  // as the user gave it, or joined to the folder the user gave
-  std::uint64_t bytes = 0;
+  std::string path;         // as the user gave it, or joined to the folder the user gave
+  std::uint64_t bytes = 0;  // on disk
   std::shared_ptr<const File> file;
 };
 

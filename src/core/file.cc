@@ -71,6 +71,16 @@ std::shared_ptr<const File> File::from_bytes(std::string path, std::span<const s
   return file;
 }
 
+std::shared_ptr<const File> File::from_content(std::shared_ptr<const File> stored,
+                                               std::unique_ptr<const FileContent> content) {
+  std::shared_ptr<File> file(new File);
+  file->path_ = stored->path();
+  file->size_ = content->size();
+  file->stored_ = std::move(stored);
+  file->content_ = std::move(content);
+  return file;
+}
+
 File::~File() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
@@ -80,6 +90,7 @@ void File::read(std::uint64_t offset, std::span<std::byte> out) const {
     if (offset > size_ || out.size() > size_ - offset) {
       throw Error(ErrorCode::kIo, "read past the end").in_file(path_).at(offset);
     }
+    if (content_) return content_->read(offset, out);
     std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
     return;
   }
@@ -103,6 +114,7 @@ void File::read(std::uint64_t offset, std::span<std::byte> out) const {
 }
 
 void File::check_unchanged() const {
+  if (stored_) return stored_->check_unchanged();
   if (descriptor_ < 0) return;
   const struct stat status = status_of(descriptor_, path_);
   if (static_cast<std::uint64_t>(status.st_size) != size_ || nanoseconds(status.st_mtim) != mtime_ns_) {

@@ -50,7 +50,7 @@ constexpr std::array kMagics = std::to_array<Magic>({
      "7zXZ"sv,
      0, ErrorCode::kUnsupported, "is compressed with xz; unpack it first"},
     {"BZh"sv, 0, ErrorCode::kUnsupported, "is compressed with bzip2; unpack it first"},
-    {"\x28\xb5\x2f\xfd"sv, 0, ErrorCode::kUnsupported, "is compressed with zstd; unpack it first"},
+    {"\x28\xb5\x2f\xfd"sv, 0, ErrorCode::kUnsupported, "is compressed with zstd twice; unpack it first"},
     {"7z\xbc\xaf\x27\x1c"sv, 0, ErrorCode::kUnsupported, "is a 7-Zip archive; unpack it first"},
     {"Rar!\x1a\x07"sv, 0, ErrorCode::kUnsupported, "is a RAR archive; unpack it first"},
     {"\x89HDF\r\n\x1a\n"sv, 0, ErrorCode::kUnsupported, "is an HDF5 file (Keras?); wconv does not read it"},

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "engine/ordered_hasher.h"
+#include "engine/packed_file.h"
 #include "engine/records.h"
 #include "engine/schedule.h"
 #include "engine/tiles.h"
@@ -65,7 +66,8 @@ class TensorDigests {
 struct OpenFile {
   const OutputFile* plan = nullptr;
   int descriptor = -1;
-  std::unique_ptr<OrderedHasher> order;                               // with hashing or CRC slots
+  std::unique_ptr<OrderedHasher> order;                               // with hashing, CRC slots or compression
+  std::unique_ptr<PackedFile> packed;                                 // with compression
   std::unordered_map<std::size_t, std::unique_ptr<PartialCrc>> crcs;  // by piece
 };
 
@@ -74,15 +76,15 @@ class Run {
   Run(const Model& model, const Layout& layout, Output& output, const EngineOptions& options)
       : model_(model),
         options_(options),
-        budget_(plan_budget(layout, options)),
-        pool_(budget_.buffers, budget_.tile_bytes),
+        budget_(plan_budget(layout, options, read_memory(model))),
+        pool_(budget_.buffers, budget_.buffer_bytes),
         inputs_(input_files(model)),
         records_(model.checks),
         encoded_(layout.encoded),
         schedule_(plan_schedule(model, layout, options.hash, budget_.tile_bytes)) {
     for (const OutputFile& file : layout.files) {
       total_bytes_ += file.size;
-      open(file, output.create(file.name, file.size));
+      open(file, output.create(file.name, file.zstd_level ? 0 : file.size));
     }
     for (std::size_t i = 0; i < inputs_.size(); ++i)
       input_hashes_.push_back(std::make_unique<OrderedHasher>(hashes_, options.hash));
@@ -98,7 +100,7 @@ class Run {
     if (error_) std::rethrow_exception(error_);
     records_.require_sound();
     if (options_.hash) digest_encoded();
-    for (const auto& file : inputs_) file->check_unchanged();
+    for (const File* file : inputs_) file->check_unchanged();
     return result();
   }
 
@@ -114,10 +116,11 @@ class Run {
       slots = slots || std::holds_alternative<Crc32Piece>(plan.pieces[p].content);
     }
     const std::size_t index = files_.size();
-    if (options_.hash || slots) {
+    if (plan.zstd_level) file.packed = std::make_unique<PackedFile>(plan, descriptor, options_.hash);
+    if (options_.hash || slots || file.packed) {
       file.order = std::make_unique<OrderedHasher>(
-          hashes_, options_.hash,
-          [this, index](std::uint64_t begin, std::span<std::byte> bytes) { fill_slots(index, begin, bytes); });
+          hashes_, options_.hash && !file.packed,
+          [this, index](std::uint64_t begin, std::span<std::byte> bytes) { complete(files_[index], begin, bytes); });
     }
     files_.push_back(std::move(file));
   }
@@ -153,8 +156,9 @@ class Run {
       assemble(task, std::move(buffer));
     }
     // Starting the write-back now keeps the disk busy while later tiles are computed; the final sync then waits less.
-    ::sync_file_range(files_[task.file].descriptor, static_cast<off_t>(task.begin),
-                      static_cast<off_t>(task.end - task.begin), SYNC_FILE_RANGE_WRITE);
+    if (!files_[task.file].packed)
+      ::sync_file_range(files_[task.file].descriptor, static_cast<off_t>(task.begin),
+                        static_cast<off_t>(task.end - task.begin), SYNC_FILE_RANGE_WRITE);
     const std::lock_guard lock(mutex_);
     done_bytes_ += task.end - task.begin;
     if (options_.progress) options_.progress(done_bytes_, total_bytes_);
@@ -162,7 +166,8 @@ class Run {
 
   void assemble(const Task& task, Buffer buffer) {
     OpenFile& file = files_[task.file];
-    buffer->resize(task.end - task.begin);
+    const std::uint64_t size = task.end - task.begin;
+    buffer->resize(size + (file.packed ? zstd_frame_bound(size) : 0));
     const auto& pieces = file.plan->pieces;
     std::uint64_t done = task.begin;
     const auto zero_up_to = [&](std::uint64_t end) {
@@ -175,8 +180,9 @@ class Run {
       done = std::min(task.end, std::max(done, pieces[p].offset + piece_size(pieces[p])));
     }
     zero_up_to(task.end);
-    if (!task.has_crc_slots) write_all(file.descriptor, task.begin, *buffer, file.plan->name);
-    const std::span<std::byte> bytes(*buffer);
+    const std::span<std::byte> bytes = std::span(*buffer).first(size);
+    if (!task.has_crc_slots && file.packed) file.packed->pack(task.begin, size, *buffer);
+    if (!task.has_crc_slots && !file.packed) write_all(file.descriptor, task.begin, bytes, file.plan->name);
     if (file.order) file.order->add(task.begin, bytes, std::move(buffer));
   }
 
@@ -203,7 +209,7 @@ class Run {
                    std::span<std::byte> out, const Buffer& buffer) {
     const Tensor& tensor = model_.tensors[piece.tensor];
     try {
-      tensor.data->read(offset, out);
+      read_slice(tensor, offset, out);
     } catch (Error& error) {
       throw error.in_tensor(tensor.info.name);
     }
@@ -212,25 +218,37 @@ class Run {
   }
 
   void feed_input(std::size_t input, std::uint64_t begin, std::span<std::byte> bytes, const Buffer& owner) {
-    records_.feed(inputs_[input].get(), begin, bytes);
-    if (options_.hash) input_hashes_[input]->add(begin, bytes, owner);
+    records_.feed(inputs_[input], begin, bytes);
+    if (options_.hash && !inputs_[input]->is_unpacked()) input_hashes_[input]->add(begin, bytes, owner);
   }
 
-  // The file's bytes in order: by now the CRCs of everything before `begin` are known.
-  void fill_slots(std::size_t index, std::uint64_t begin, std::span<std::byte> bytes) {
-    OpenFile& file = files_[index];
+  // The file's bytes in order, with room behind them where it is compressed.
+  void complete(OpenFile& file, std::uint64_t begin, std::span<std::byte> bytes) {
+    const bool filled = fill_slots(file, begin, bytes);
+    if (file.packed) {
+      file.packed->append(begin, bytes.size(), {bytes.data(), bytes.size() + zstd_frame_bound(bytes.size())});
+    } else if (filled) {
+      write_all(file.descriptor, begin, bytes, file.plan->name);
+    }
+  }
+
+  // By now the CRCs of everything before `begin` are known. A frame may hold a part of a slot. True: there are some.
+  bool fill_slots(OpenFile& file, std::uint64_t begin, std::span<std::byte> bytes) {
     const auto& pieces = file.plan->pieces;
-    auto piece = std::lower_bound(pieces.begin(), pieces.end(), begin,
-                                  [](const Piece& p, std::uint64_t offset) { return p.offset < offset; });
+    auto piece = std::partition_point(pieces.begin(), pieces.end(),
+                                      [&](const Piece& p) { return p.offset + piece_size(p) <= begin; });
     bool filled = false;
     for (; piece != pieces.end() && piece->offset < begin + bytes.size(); ++piece) {
       const auto* slot = std::get_if<Crc32Piece>(&piece->content);
       if (!slot) continue;
       const std::uint32_t crc = file.crcs.at(slot->piece)->value();
-      for (std::size_t i = 0; i < 4; ++i) bytes[piece->offset - begin + i] = static_cast<std::byte>(crc >> (8 * i));
+      for (std::uint64_t i = 0; i < 4; ++i) {
+        const std::uint64_t at = piece->offset + i - begin;  // below the first byte: larger than any
+        if (at < bytes.size()) bytes[at] = static_cast<std::byte>(crc >> (8 * i));
+      }
       filled = true;
     }
-    if (filled) write_all(file.descriptor, begin, bytes, file.plan->name);
+    return filled;
   }
 
   // Returns the buffer. Falls back to reading and writing where the kernel can't copy between the two files.
@@ -265,9 +283,8 @@ class Run {
   }
 
   void scan(const Task& task, Buffer buffer) {
-    const auto& input = inputs_[task.file];
     buffer->resize(task.end - task.begin);
-    input->read(task.begin, *buffer);
+    inputs_[task.file]->read(task.begin, *buffer);
     feed_input(task.file, task.begin, *buffer, buffer);
   }
 
@@ -291,10 +308,13 @@ class Run {
   EngineResult result() {
     EngineResult result;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      if (inputs_[i]->is_unpacked()) continue;  // the compressed file follows
       result.inputs.push_back({inputs_[i]->path(), inputs_[i]->size(), input_hashes_[i]->hex()});
     }
     for (OpenFile& file : files_) {
-      result.outputs.push_back({file.plan->name, file.plan->size, file.order ? file.order->hex() : std::string()});
+      result.outputs.push_back(
+          file.packed ? file.packed->finish()
+                      : FileRecord{file.plan->name, file.plan->size, file.order ? file.order->hex() : std::string()});
     }
     sort_by_path(result.outputs);  // the layout's order says which file is put in place last
     std::unordered_map<const TensorData*, std::string> digests = std::move(encoded_digests_);
@@ -317,7 +337,7 @@ class Run {
   const EngineOptions& options_;
   Budget budget_;
   BufferPool pool_;
-  std::vector<std::shared_ptr<const File>> inputs_;
+  std::vector<const File*> inputs_;
   HashQueue hashes_;
   std::vector<std::unique_ptr<OrderedHasher>> input_hashes_;
   RecordCrcs records_;

@@ -158,7 +158,7 @@ namespace {
 
 // The manifest of an output that a person may name by its file, its folder, a shard or the index of its shards.
 fs::path manifest_path(const std::string& output_path) {
-  static const std::regex kShard(R"(-\d{5}-of-\d{5}(\.\w+)$)"), kIndex(R"(\.index\.json$)");
+  static const std::regex kShard(R"(-\d{5}-of-\d{5}(\.\w+?)(\.zst)?$)"), kIndex(R"(\.index\.json(\.zst)?$)");
   std::error_code ignored;
   if (fs::is_directory(output_path, ignored)) return fs::path(output_path) / manifest_name("", true);
   return manifest_name(std::regex_replace(std::regex_replace(output_path, kIndex, ""), kShard, "$1"), false);

@@ -116,8 +116,8 @@ void check_replaceable_folder(const std::string& path, bool force) {
     empty = false;
     const std::string extension = entry.path().extension().string();
     const std::string name = entry.path().filename().string();
-    weights = weights || extension == ".safetensors" || extension == ".bin" || extension == ".gguf" ||
-              extension == ".onnx" || name == "wconv.json";
+    weights = weights || extension == ".zst" || extension == ".safetensors" || extension == ".bin" ||
+              extension == ".gguf" || extension == ".onnx" || name == "wconv.json";
     if (!is_folder(entry.path().string()) && !is_model_file(name) && name != "wconv.json") {
       fail(ErrorCode::kUsage,
            "{}: exists and holds '{}', which is no file of a model; wconv replaces only folders that hold a model's "

@@ -84,7 +84,7 @@ void check_records(const Model& model, unsigned threads, const std::atomic<int>*
     const engine::Task& task = tasks[i];
     std::vector<std::byte> bytes(task.end - task.begin);
     files[task.file]->read(task.begin, bytes);
-    records.feed(files[task.file].get(), task.begin, bytes);
+    records.feed(files[task.file], task.begin, bytes);
   });
   records.require_sound();
 }

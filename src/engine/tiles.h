@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "wconv/engine.h"
+#include "wconv/file.h"
 
 namespace wconv::engine {
 
@@ -24,15 +26,19 @@ struct Task {
   bool has_crc_slots = false;
 };
 
-// How much memory tiles take: `buffers` of `tile_bytes` each.
+// How much memory tiles take: `buffers` of `buffer_bytes` each.
 struct Budget {
   unsigned threads = 1;
   std::size_t buffers = 4;
   std::uint64_t tile_bytes = 0;
+  std::uint64_t buffer_bytes = 0;  // a tile, and the room to compress it into where an output is compressed
 };
-Budget plan_budget(const Layout& layout, const EngineOptions& options);
+// `reading`: what the inputs need.
+Budget plan_budget(const Layout& layout, const EngineOptions& options, const ReadMemory& reading = {});
+ReadMemory read_memory(const Model& model);
 
-// Ascending in each output file. Tensor slices begin and end at whole blocks of the tensor's dtype.
+// Ascending in each output file. Tensor slices begin and end at whole blocks of the tensor's dtype, but not in a
+// compressed file: there each task is one frame.
 std::vector<Task> output_tasks(const Model& model, const Layout& layout, bool hash, std::uint64_t tile_bytes);
 
 // Appends scans of input bytes [begin, end).
@@ -48,10 +54,14 @@ std::uint64_t piece_size(const Piece& piece);
 // Where the bytes of a piece lie as they are, if they do.
 std::optional<FileRange> input_range(const Model& model, const Piece& piece);
 
+// Bytes of a tensor that need not begin and end at whole blocks of its dtype.
+void read_slice(const Tensor& tensor, std::uint64_t offset, std::span<std::byte> out);
+
 // Whether the piece is large enough that no task begins before it and ends in it.
 bool starts_task(const Piece& piece);
 
-// The files that the model was read from: weights, then side files.
-std::vector<std::shared_ptr<const File>> input_files(const Model& model);
+// The files that the model was read from, weights, then side files; behind one that is unpacked when it is read, the
+// compressed file. Digests are those of the files on disk, CRCs those of records in the content.
+std::vector<const File*> input_files(const Model& model);
 
 }  // namespace wconv::engine

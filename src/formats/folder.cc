@@ -12,6 +12,7 @@
 #include "core/json_file.h"
 #include "core/list_text.h"
 #include "core/model_path.h"
+#include "core/zstd_file.h"
 #include "wconv/error.h"
 
 namespace wconv {
@@ -31,6 +32,11 @@ std::vector<std::string> file_names(const std::string& folder) {
   if (error) throw Error(ErrorCode::kIo, fmt::format("cannot list the folder: {}", error.message())).in_file(folder);
   std::sort(names.begin(), names.end());
   return names;
+}
+
+// "model.safetensors" for model.safetensors.zst
+std::string without_zst(const std::string& name) {
+  return name.ends_with(".zst") ? name.substr(0, name.size() - 4) : name;
 }
 
 bool is_weight_file(std::string_view name) {
@@ -192,7 +198,7 @@ Model open_shards(const std::string& folder, const std::set<std::string>& shards
   std::vector<std::string> absent;
   bool dangling = false;
   for (const std::string& shard : shards) {
-    const std::string path = (fs::path(folder) / shard).string();
+    const std::string path = plain_or_zst((fs::path(folder) / shard).string());
     std::error_code ignored;
     if (!fs::exists(path, ignored)) {
       absent.push_back(shard);
@@ -208,8 +214,10 @@ Model open_shards(const std::string& folder, const std::set<std::string>& shards
   Model model;
   std::vector<std::string> strays;
   for (const std::string& name : file_names(folder)) {
-    const bool weights = name.ends_with(".safetensors") || name.starts_with("pytorch_model");
-    if (weights && fs::path(name).extension() == fs::path(*shards.begin()).extension() && !shards.contains(name))
+    const std::string bare = without_zst(name);
+    const bool weights = bare.ends_with(".safetensors") || bare.starts_with("pytorch_model");
+    if (weights && fs::path(bare).extension() == fs::path(without_zst(*shards.begin())).extension() &&
+        !shards.contains(name) && !shards.contains(bare))
       strays.push_back(name);
   }
   if (!strays.empty()) {
@@ -218,7 +226,7 @@ Model open_shards(const std::string& folder, const std::set<std::string>& shards
          fmt::format("weights beside the shards that belong to no shard were not read: {}", join_names(strays))});
   }
   for (const std::string& shard : shards) {
-    merge_shard(model, open_file(File::open((fs::path(folder) / shard).string()), options), shard_of, shard);
+    merge_shard(model, open_file(open_unpacked((fs::path(folder) / shard).string()), options), shard_of, shard);
   }
   return model;
 }
@@ -236,16 +244,18 @@ Model open_unindexed(const std::string& folder, const std::vector<std::string>& 
   for (const std::string_view extension : kExtensions) {
     std::vector<std::string> found;
     std::copy_if(names.begin(), names.end(), std::back_inserter(found), [&](const std::string& name) {
-      return name.ends_with(extension) && name != "training_args.bin" && !name.starts_with('.');
+      return without_zst(name).ends_with(extension) && name != "training_args.bin" && !name.starts_with('.');
     });
     if (found.empty()) continue;
-    for (const std::string_view usual : {"model.safetensors", "pytorch_model.bin"}) {
+    for (const std::string_view usual :
+         {"model.safetensors", "model.safetensors.zst", "pytorch_model.bin", "pytorch_model.bin.zst"}) {
       if (std::find(found.begin(), found.end(), usual) != found.end()) found = {std::string(usual)};
     }
     const std::string first = (fs::path(folder) / found[0]).string();
     if (found.size() == 1 || found[0].find("-00001-of-") != std::string::npos) {
       std::smatch parts;
-      if (!std::regex_match(found[0], parts, kShard)) return open_file(File::open(first), options);
+      const std::string bare = without_zst(found[0]);
+      if (!std::regex_match(bare, parts, kShard)) return open_file(File::open(first), options);
       std::set<std::string> shards;
       const unsigned long count = std::stoul(parts[3]);
       if (count == 0) fail(ErrorCode::kCorrupt, "'{}' is a shard of none", found[0]);
@@ -297,7 +307,7 @@ bool is_model_file(std::string_view name) { return is_weight_file(name) || is_si
 Model open_index(const std::string& path, const ReadOptions& options) {
   try {
     const std::string folder = parent_of(path);
-    const json index = json_in<json>(*File::open(path), {"metadata", "weight_map"});
+    const json index = json_in<json>(*unpacked(File::open(path)), {"metadata", "weight_map"});
     const auto weight_map = read_weight_map(index);
     std::set<std::string> shards;
     for (const auto& [tensor, shard] : weight_map) shards.insert(shard);
@@ -329,7 +339,7 @@ Model open_folder(const std::string& path, const ReadOptions& options) {
     }
     for (const std::string_view ending : {".safetensors.index.json", ".bin.index.json"}) {
       for (const std::string& name : names) {
-        if (!name.ends_with(ending)) continue;
+        if (!without_zst(name).ends_with(ending)) continue;
         Model model = open_index((fs::path(path) / name).string(), options);
         model.path = path;
         return model;

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/not_a_model.h"
+#include "core/zstd_file.h"
 #include "formats/folder.h"
 #include "wconv/error.h"
 #include "wconv/format.h"
@@ -34,7 +35,8 @@ void note_wrong_extension(Model& model, const std::string& path) {
 
 }  // namespace
 
-Model open_file(std::shared_ptr<const File> file, const ReadOptions& options) {
+Model open_file(std::shared_ptr<const File> given, const ReadOptions& options) {
+  const auto file = unpacked(std::move(given));
   std::vector<std::byte> head(std::min(file->size(), kHeadBytes));
   try {
     file->read(0, head);
@@ -55,6 +57,7 @@ Model open_file(std::shared_ptr<const File> file, const ReadOptions& options) {
       throw;
     }
     note_wrong_extension(model, file->path());
+    for (SourceFile& source : model.files) source.bytes = source.file->stored().size();
     return model;
   } catch (Error& error) {
     throw error.in_file(file->path());
@@ -64,7 +67,7 @@ Model open_file(std::shared_ptr<const File> file, const ReadOptions& options) {
 Model open_model(const std::string& path, const ReadOptions& options) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return open_folder(path, options);
-  if (path.ends_with(".index.json")) return open_index(path, options);
+  if (path.ends_with(".index.json") || path.ends_with(".index.json.zst")) return open_index(path, options);
   return open_file(File::open(path), options);
 }
 

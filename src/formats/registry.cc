@@ -29,6 +29,7 @@ const FormatWriter* find_writer(std::string_view name) {
 }
 
 const FormatWriter* find_writer_by_extension(std::string_view path) {
+  if (path.ends_with(".zst")) path.remove_suffix(4);
   const std::string extension = std::filesystem::path(path).extension().string();
   for (const FormatWriter* writer : writers()) {
     const auto known = writer->extensions();

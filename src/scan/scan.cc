@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <set>
 
-#include "formats/model_path.h"
+#include "core/model_path.h"
 #include "scan/region.h"
 #include "scan/text_scan.h"
 #include "wconv/error.h"

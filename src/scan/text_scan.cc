@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "formats/model_path.h"
+#include "core/model_path.h"
 #include "wconv/error.h"
 
 namespace wconv::scan {

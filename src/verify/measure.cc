@@ -85,12 +85,13 @@ class Measuring {
   void plan_digests() {
     result_.file_sha256.resize(model_.files.size());
     for (std::size_t f = 0; f < model_.files.size(); ++f) {
-      jobs_.push_back(
-          {model_.files[f].bytes, [this, f] {
-             const auto& file = model_.files[f].file;
-             const auto read = [&](std::uint64_t offset, std::span<std::byte> out) { file->read(offset, out); };
-             result_.file_sha256[f] = digest(file->size(), 1, read, [this](std::uint64_t n) { advance(n); });
-           }});
+      jobs_.push_back({model_.files[f].bytes, [this, f] {
+                         const File& file = model_.files[f].file->stored();
+                         const auto read = [&](std::uint64_t offset, std::span<std::byte> out) {
+                           file.read(offset, out);
+                         };
+                         result_.file_sha256[f] = digest(file.size(), 1, read, [this](std::uint64_t n) { advance(n); });
+                       }});
     }
     for (Distinct& item : distinct_) {
       jobs_.push_back({item.tensor->data->size_bytes(), [this, &item] {

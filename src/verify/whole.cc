@@ -28,10 +28,10 @@ void read_every_byte(const Model& model, verify_detail::Reading& reading) {
   };
   std::vector<Slice> slices;
   for (std::size_t f = 0; f < model.files.size(); ++f) {
-    reading.plan(model.files[f].bytes);
-    for (std::uint64_t begin = 0; begin < model.files[f].bytes; begin += kSlice) {
-      slices.push_back({f, begin, std::min(kSlice, model.files[f].bytes - begin)});
-    }
+    const std::uint64_t size = model.files[f].file->size();
+    reading.plan(size);
+    for (std::uint64_t begin = 0; begin < size; begin += kSlice)
+      slices.push_back({f, begin, std::min(kSlice, size - begin)});
   }
   engine::RecordCrcs records(model.checks);
   parallel_for(slices.size(), reading.threads(), [&](std::size_t i) {
@@ -120,7 +120,7 @@ WholeReport check_whole(const Model& model, const WholeOptions& options) {
   read_every_byte(model, reading);
   unpack_every_record(model);
   report.records = model.checks.size();
-  for (const SourceFile& file : model.files) report.bytes += file.bytes;
+  for (const SourceFile& file : model.files) report.bytes += file.file->size();
   for (const Finding& finding : model.findings) {
     if (std::find(kProblemCodes.begin(), kProblemCodes.end(), finding.code) == kProblemCodes.end()) continue;
     report.problems.push_back({model.path, "", finding.message});

@@ -124,6 +124,22 @@ class Bench:
         seconds, rss = run([self.wconv, "inspect", self.folder / "many.safetensors"])
         print(f"| inspect of 100,000 tensors | | | 1 s, 50 MiB | {seconds:.2f} | {rss:.0f} |", flush=True)
 
+    def compressed(self):
+        """Half of the BF16 weights."""
+        plain, frames, stream = (self.folder / name for name in ("half.safetensors", "frames.safetensors.zst", "stream.safetensors.zst"))
+        half = ["--include", "model.layers.[0-9].weight", "--include", "model.layers.[12][0-9].weight", "--include", "model.layers.3[01].weight"]
+        run([self.wconv, "convert", self.folder / "bf16.safetensors", "-o", plain, "--no-manifest", "--force", *half])
+        run([self.wconv, "convert", plain, "-o", frames, "--no-manifest", "--force"])
+        run(["zstd", "-q", "-f", plain, "-o", stream])
+        run(["cat", plain, frames, stream])
+        unpack = ["sh", "-c", 'zstd -q -d "$1" -o "$2" && sync "$2"', "sh"]
+        for packed, kind in [(frames, "seekable"), (stream, "one frame")]:
+            self.row(f"verify, .zst of 1 GiB, {kind}", [self.wconv, "verify", packed], ["zstd", "-q", "-t", packed], "1.11", "zstd -t")
+            self.row(f".zst → safetensors, {kind}, --no-manifest", [self.wconv, "convert", packed, "-o", self.folder / "out.safetensors", "--no-manifest"],
+                     [*unpack, packed, self.folder / "out.peer"], "1.11", "zstd -d")
+        self.row("safetensors → .zst, --no-manifest", [self.wconv, "convert", plain, "-o", self.folder / "out.safetensors.zst", "--no-manifest"],
+                 ["sh", "-c", 'zstd -q -T0 "$1" -o "$2" && sync "$2"', "sh", plain, self.folder / "out.peer"], "", "zstd -T0")
+
     def python_way(self):
         code = ("import sys, torch; from safetensors.torch import save_file; "
                 "save_file(torch.load(sys.argv[1], weights_only=True), sys.argv[2])")
@@ -154,6 +170,8 @@ def main():
     bench.header()
     bench.conversions()
     bench.reading()
+    if shutil.which("zstd"):
+        bench.compressed()
     if arguments.python:
         bench.python_way()
 

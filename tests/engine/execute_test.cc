@@ -363,11 +363,11 @@ TEST(MaxMemory, TooLittleIsRefusedBeforeAnythingIsMade) {
   const Layout layout = find_writer("safetensors")->plan(model, {.file_name = "out"});
   Options options(2);
   options.max_memory = 1 << 20;
-  EXPECT_EQ(code_of([&] { planned_memory(layout, options); }), ErrorCode::kUsage);
+  EXPECT_EQ(code_of([&] { planned_memory(layout, model, options); }), ErrorCode::kUsage);
   EXPECT_EQ(code_of([&] { write(model, layout, dir / "out", options); }), ErrorCode::kUsage);
   EXPECT_EQ(dir.names(), std::vector<std::string>{"in.safetensors"});
   options.max_memory = 40 << 20;
-  EXPECT_LE(planned_memory(layout, options), options.max_memory);
+  EXPECT_LE(planned_memory(layout, model, options), options.max_memory);
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ TEST(Impostor, EmptyAndZeroFilledFilesAreUnfinishedDownloads) {
 TEST(Impostor, OtherFormatsAreNamed) {
   using namespace std::string_view_literals;
   expect_refused_as("\x1f\x8b\x08\x00rest"sv, ErrorCode::kUnsupported, "is compressed with gzip; unpack it first");
-  expect_refused_as("\x28\xb5\x2f\xfdrest"sv, ErrorCode::kUnsupported, "is compressed with zstd");
+  expect_refused_as("\x28\xb5\x2f\xfd\x20\x10\x81"sv, ErrorCode::kCorrupt, "the zstd file is cut off");
   expect_refused_as("\x89HDF\r\n\x1a\nrest"sv, ErrorCode::kUnsupported, "is an HDF5 file");
   expect_refused_as("\x93NUMPY\x01\x00rest"sv, ErrorCode::kUnsupported, "is a NumPy array");
   expect_refused_as("\x1c\x00\x00\x00TFL3rest"sv, ErrorCode::kUnsupported, "is a TensorFlow Lite model");

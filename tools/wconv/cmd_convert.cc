@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "compress.h"
 #include "convert_output.h"
 #include "core/json_text.h"
 #include "core/list_text.h"
@@ -21,7 +22,7 @@ namespace wconv::tool {
 namespace {
 
 struct ConvertOptions {
-  std::string input, output, to, dtype, weights, key, shard_size, on_overflow = "error";
+  std::string input, output, to, dtype, weights, key, shard_size, compress, on_overflow = "error";
   std::vector<std::string> tensor_dtype, include, exclude, strip_prefix, rename;
   MetadataEdits metadata;
   bool force = false, dry_run = false, no_manifest = false;
@@ -46,6 +47,8 @@ std::vector<std::pair<std::string, std::string>> resolved(const ConvertOptions& 
   if (!options.key.empty()) list.emplace_back("key", json_string(options.key));
   if (!options.shard_size.empty())
     list.emplace_back("shard-size", std::to_string(parse_size("--shard-size", options.shard_size)));
+  if (const int level = compression_level(options.compress, options.output))
+    list.emplace_back("compress", json_string(fmt::format("zstd:{}", level)));
   add("set", options.metadata.set);
   std::vector<std::string> keys;
   for (const std::string& edit : options.metadata.set_file) keys.push_back(edit.substr(0, edit.find('=')));
@@ -79,11 +82,11 @@ struct Target {
 // --to decides, then OUT's extension; a name without an extension (or ending in '/') is a Hugging Face folder.
 Target resolve_target(const ConvertOptions& options) {
   Target target;
-  std::string path = options.output;
+  const std::string& path = options.output;
   const bool slash = path.ends_with('/');
-  const std::string extension = std::filesystem::path(path).extension().string();
+  const std::string extension = std::filesystem::path(without_zst(path)).extension().string();
   target.writer = find_writer_by_extension(path);
-  target.folder = slash || options.to == "hf" || (extension.empty() && options.to.empty());
+  target.folder = slash || options.to == "hf" || (extension.empty() && options.to.empty() && without_zst(path) == path);
   if (!options.to.empty() && options.to != "hf") {
     target.writer = find_writer(options.to);
     if (!target.writer)
@@ -94,7 +97,7 @@ Target resolve_target(const ConvertOptions& options) {
   if (!target.writer) {
     fail(ErrorCode::kUsage,
          "{}: the extension '{}' names no format that wconv writes (.safetensors, .pth, .pt, .bin, "
-         ".gguf, .onnx, or none for a Hugging Face folder); --to says it",
+         ".gguf, .onnx, or none for a Hugging Face folder; .zst may follow); --to says it",
          path, extension);
   }
   return target;
@@ -190,9 +193,11 @@ std::vector<std::string> skipped_names(const Model& source, const Model& model, 
 }
 
 struct OutputPlace {
-  std::string path;    // without a slash at its end
-  std::string prefix;  // of the paths of the output's files
-  WriteOptions write;
+  std::string path;       // without a slash at its end
+  std::string prefix;     // of the paths of the output's files
+  std::string file_name;  // the last component of the path; empty for a folder
+  int zstd_level = 0;     // 0: not compressed
+  WriteOptions write;     // its file_name has no .zst
 };
 
 OutputPlace place_of(const ConvertOptions& options, const Target& target) {
@@ -202,15 +207,18 @@ OutputPlace place_of(const ConvertOptions& options, const Target& target) {
   const std::string parent = std::filesystem::path(place.path).parent_path().string();
   place.prefix = target.folder ? place.path + "/" : parent.empty() ? "" : parent == "/" ? parent : parent + "/";
   place.write.folder = target.folder;
-  if (!target.folder) place.write.file_name = std::filesystem::path(place.path).filename().string();
+  if (!target.folder) place.file_name = std::filesystem::path(place.path).filename().string();
+  place.write.file_name = without_zst(place.file_name);
+  place.zstd_level = compression_level(options.compress, target.folder ? "" : place.path);
   if (!options.shard_size.empty()) place.write.shard_size = parse_size("--shard-size", options.shard_size);
   return place;
 }
 
 Layout plan(const Model& source, Model& model, const ConvertOptions& options, const Target& target,
-            const WriteOptions& write) {
-  check_model(source, model, options, target, write);
-  Layout layout = target.writer->plan(model, write);
+            const OutputPlace& place) {
+  check_model(source, model, options, target, place.write);
+  Layout layout = target.writer->plan(model, place.write);
+  compress_weights(layout, place.zstd_level, place.file_name);
   if (target.folder) {
     plan_side_files(model, options, layout);
   } else {
@@ -242,6 +250,16 @@ void warn_exists(const std::string& path, ConvertSummary& summary) {
   warn(summary.warnings.back());
 }
 
+// Other programs tell a compressed file by its name.
+void warn_of_name(const OutputPlace& place, const Layout& layout, ConvertSummary& summary) {
+  if (layout.files.size() != 1 || layout.files[0].zstd_level == 0 ||
+      without_zst(layout.files[0].name) != layout.files[0].name)
+    return;
+  summary.warnings.push_back(
+      fmt::format("{}: holds zstd, which other programs expect under the name {}.zst", place.path, place.path));
+  warn(summary.warnings.back());
+}
+
 // A dry run reads no values.
 void warn_unchecked(const Model& model, ConvertSummary& summary) {
   const std::size_t narrowed = count_narrowed(model);
@@ -252,11 +270,17 @@ void warn_unchecked(const Model& model, ConvertSummary& summary) {
   warn(summary.warnings.back());
 }
 
+// A file among shards has a manifest of the name that all of them share.
+std::string manifest_of(const OutputPlace& place, const Layout& layout) {
+  const std::string& name = layout.files.size() == 1 ? place.file_name : place.write.file_name;
+  return manifest_name(name, place.write.folder);
+}
+
 // Files of an earlier output that this one takes the place of: only --force removes them.
 std::vector<std::string> replaced_files(const ConvertOptions& options, const Target& target, const OutputPlace& place,
                                         const Layout& layout, ConvertSummary& summary) {
-  const std::string manifest = options.no_manifest ? manifest_name(place.write.file_name, target.folder) : "";
-  const auto names = earlier_output(place.prefix, *target.writer, place.write, layout, manifest);
+  const std::string manifest = options.no_manifest ? manifest_of(place, layout) : "";
+  const auto names = earlier_output(place.prefix, *target.writer, place.write, place.file_name, layout, manifest);
   if (names.empty()) return names;
   const std::string list = quoted_names(names, 3);
   if (!options.force)
@@ -286,14 +310,15 @@ int convert(const Globals& globals, const ConvertOptions& options) {
   const Model source = open_model(options.input, read);
   report_findings(source);
   Model model = apply_passes(source, options);
-  const Layout layout = plan(source, model, options, target, place.write);
+  const Layout layout = plan(source, model, options, target, place);
 
   ConvertSummary summary = summary_of(source, model, *target.writer, place);
+  warn_of_name(place, layout, summary);
   const auto replaced = replaced_files(options, target, place, layout, summary);
   const EngineOptions engine{
       globals.threads, globals.max_memory, options.force, !options.no_manifest, progress_bar(globals, "converting"),
       &interrupted()};
-  const std::uint64_t memory = planned_memory(layout, engine);
+  const std::uint64_t memory = planned_memory(layout, model, engine);
   note(fmt::format("{}: {} tensors to {}, with {} of memory for weights", source.path, summary.tensors,
                    target.writer->name(), human_size(memory)));
   if (options.dry_run) {
@@ -312,7 +337,7 @@ int convert(const Globals& globals, const ConvertOptions& options) {
   if (!options.no_manifest) {
     const ManifestInfo info{WCONV_VERSION, "convert", resolved(options, *target.writer),
                             std::string(target.writer->name())};
-    output.add(manifest_name(place.write.file_name, target.folder), manifest_text(info, model, result));
+    output.add(manifest_of(place, layout), manifest_text(info, model, result));
   }
   for (const std::string& name : replaced) output.replaces(name);
   output.commit();
@@ -351,6 +376,10 @@ Verb add_convert(CLI::App& app, const Globals& globals) {
   add_text(*verb, "--key", options->key, "Part of a nested checkpoint, e.g. model_state_dict")->type_name("PATH");
   add_text(*verb, "--shard-size", options->shard_size, "Split the output into files of at most this size")
       ->type_name("SIZE");
+  add_text(*verb, "--compress", options->compress,
+           "Compress weights as seekable zstd, at level 3 or from 1 to 22; an OUT that ends in .zst asks for it too.\n"
+           "OUT is named as given; shards and weights in a folder get the ending .zst")
+      ->type_name("zstd[:LEVEL]");
   add_list(*verb, "--set", options->metadata.set,
            "Set metadata; what follows the key's last ':' is its type, as in KEY:u32=7; without one the type is\n"
            "the key's, or GGUF's for this key, or string")
@@ -358,7 +387,8 @@ Verb add_convert(CLI::App& app, const Globals& globals) {
   add_list(*verb, "--set-file", options->metadata.set_file, "Set metadata to a file's text")->type_name("KEY=PATH");
   add_list(*verb, "--unset", options->metadata.unset, "Remove metadata")->type_name("KEY");
   verb->add_flag("-f,--force", options->force, "Replace the output if it exists, with its shards, index and manifest");
-  verb->add_flag("-n,--dry-run", options->dry_run, "Print the plan with exact sizes; write nothing");
+  verb->add_flag("-n,--dry-run", options->dry_run,
+                 "Print the plan with exact sizes (of compressed files: the most they take); write nothing");
   verb->add_flag("--no-manifest", options->no_manifest, "Write no manifest and compute no digests");
   return {verb, [&globals, options] { return convert(globals, *options); }};
 }

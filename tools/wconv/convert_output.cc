@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <string>
 
 #include "core/json_text.h"
+#include "core/zstd_writer.h"
 #include "text_table.h"
 #include "wconv/error.h"
 
@@ -23,21 +25,25 @@ std::uint64_t peak_memory() {
   return 0;
 }
 
-std::string files_json(const std::vector<FileRecord>& files, const std::string& prefix) {
+// `at_most`: paths of those whose `bytes` is a bound.
+std::string files_json(const std::vector<FileRecord>& files, const std::string& prefix,
+                       const std::set<std::string>& at_most = {}) {
   std::string text;
   for (const FileRecord& file : files) {
     text += fmt::format("{}{{\"path\": {}, \"bytes\": {}", text.empty() ? "" : ", ", json_string(prefix + file.path),
                         file.bytes);
+    if (at_most.contains(file.path)) text += ", \"at_most\": true";
     text += file.sha256.empty() ? ", \"sha256\": null}" : fmt::format(", \"sha256\": \"{}\"}}", file.sha256);
   }
   return "[" + text + "]";
 }
 
-void print_document(const ConvertSummary& summary, const EngineResult& result) {
+void print_document(const ConvertSummary& summary, const EngineResult& result,
+                    const std::set<std::string>& at_most = {}) {
   print_json(fmt::format(
       "{{\"schema\": 1, \"inputs\": {}, \"outputs\": {}, \"tensors\": {}, \"skipped\": {}, \"warnings\": {}, "
       "\"seconds\": {}, \"peak_memory_bytes\": {}}}\n",
-      files_json(result.inputs, ""), files_json(result.outputs, summary.output_prefix), summary.tensors,
+      files_json(result.inputs, ""), files_json(result.outputs, summary.output_prefix, at_most), summary.tensors,
       json_strings(summary.skipped), json_strings(summary.warnings), json_number(summary.seconds), peak_memory()));
 }
 
@@ -46,12 +52,17 @@ void print_document(const ConvertSummary& summary, const EngineResult& result) {
 void print_plan(const Globals& globals, const ConvertSummary& summary, const Layout& layout, const Model& model,
                 std::uint64_t memory_bytes) {
   EngineResult planned;
-  for (const OutputFile& file : layout.files) planned.outputs.push_back({file.name, file.size, ""});
+  std::set<std::string> compressed;  // their sizes are known when they have been written
+  for (const OutputFile& file : layout.files) {
+    if (file.zstd_level > 0) compressed.insert(file.name);
+    planned.outputs.push_back({file.name, file.zstd_level > 0 ? zstd_file_bound(file.size) : file.size, ""});
+  }
   sort_by_path(planned.outputs);
   for (const SourceFile& file : model.files) planned.inputs.push_back({file.path, file.bytes, ""});
-  if (globals.json) return print_document(summary, planned);
+  if (globals.json) return print_document(summary, planned, compressed);
   for (const FileRecord& file : planned.outputs) {
-    print(fmt::format("{}  {} bytes\n", printable(summary.output_prefix + file.path), grouped(file.bytes)));
+    print(fmt::format("{}  {}{} bytes\n", printable(summary.output_prefix + file.path),
+                      compressed.contains(file.path) ? "at most " : "", grouped(file.bytes)));
   }
   print(fmt::format("would write {}, with {} of memory for weights\n", counted(summary.tensors, "tensor"),
                     human_size(memory_bytes)));

@@ -15,7 +15,8 @@ struct ConvertSummary {
   std::string output_prefix;  // of the paths of the output's files
 };
 
-// For --dry-run: the files with their exact sizes, and the memory that the engine will hold for weights.
+// For --dry-run: the files with their exact sizes (compressed ones: at most), and the memory that the engine will hold
+// for weights.
 void print_plan(const Globals& globals, const ConvertSummary& summary, const Layout& layout, const Model& model,
                 std::uint64_t memory_bytes);
 void print_result(const Globals& globals, const ConvertSummary& summary, const EngineResult& result);

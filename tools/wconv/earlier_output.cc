@@ -39,16 +39,20 @@ std::set<std::string> shards_of_index(const std::string& path, std::string_view 
 }  // namespace
 
 std::vector<std::string> earlier_output(const std::string& folder, const FormatWriter& writer,
-                                        const WriteOptions& write, const Layout& layout, const std::string& manifest) {
+                                        const WriteOptions& write, const std::string& name, const Layout& layout,
+                                        const std::string& manifest) {
   if (write.folder) return {};
   std::vector<std::string> candidates, left;
   if (writer.name() == "safetensors") {
-    const std::string& name = write.file_name;
-    const std::string stem = name.substr(0, name.size() - (name.ends_with(kEnding) ? kEnding.size() : 0));
+    const std::string& plain = write.file_name;
+    const std::string stem = plain.substr(0, plain.size() - (plain.ends_with(kEnding) ? kEnding.size() : 0));
     candidates.push_back(stem + ".safetensors.index.json");
     std::error_code ignored;
     if (std::filesystem::exists(folder + candidates[0], ignored)) {
-      for (const std::string& shard : shards_of_index(folder + candidates[0], stem)) candidates.push_back(shard);
+      for (const std::string& shard : shards_of_index(folder + candidates[0], stem)) {
+        candidates.push_back(shard);
+        candidates.push_back(shard + ".zst");  // where they are compressed the index has their plain names
+      }
     }
     candidates.push_back(name);
   }

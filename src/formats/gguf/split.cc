@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/zstd_file.h"
 #include "formats/gguf/layout.h"
 #include "wconv/error.h"
 
@@ -62,9 +63,9 @@ Header open_part(const Header& first, const std::string& name, std::uint64_t ind
     return Error(ErrorCode::kMissing, fmt::format("part {} of {} missing: {}", index + 1, count, printable(name)))
         .in_file(first.file->path());
   };
-  if (first.file->descriptor() < 0) throw missing();  // bytes in memory have nothing beside them
+  if (first.file->stored().descriptor() < 0) throw missing();  // bytes in memory have nothing beside them
   try {
-    return read_header(File::open(sibling(first, name)));
+    return read_header(open_unpacked(sibling(first, name)));
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kMissing) throw missing();
     throw;
@@ -121,7 +122,9 @@ std::vector<Header> open_parts(Header first) {
     if (keys.count == 1) check_tensors(parts, keys);
     return parts;
   }
-  const std::string path = first.file->path(), name = fs::path(path).filename().string();
+  const std::string path = first.file->path();
+  std::string name = fs::path(path).filename().string();
+  if (name.ends_with(".zst")) name.resize(name.size() - 4);
   const std::string stem = stem_of(name, keys.no, keys.count);
   if (keys.no != 0) {
     const std::string wanted = stem.empty() ? "the first part" : part_name(stem, 0, keys.count);

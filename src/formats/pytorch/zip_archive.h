@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/spill.h"
 #include "wconv/file.h"
 #include "wconv/model.h"
 
@@ -18,8 +19,6 @@ namespace wconv::pytorch {
 // Of record extra/wconv_metadata.json, which keeps the metadata that a state_dict has no place for: vocabularies of
 // GGUF files take tens of MB.
 inline constexpr std::uint64_t kMaxMetadataBytes = 128 * 1024 * 1024;
-
-class Spill;  // inflate.h
 
 struct ZipRecord {
   std::string name;

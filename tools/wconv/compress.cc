@@ -1,0 +1,48 @@
+#include "compress.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/zstd_writer.h"
+#include "wconv/error.h"
+
+namespace wconv::tool {
+namespace {
+
+constexpr std::string_view kEnding = ".zst";
+
+bool has_weights(const OutputFile& file) {
+  return std::any_of(file.pieces.begin(), file.pieces.end(),
+                     [](const Piece& piece) { return std::holds_alternative<TensorPiece>(piece.content); });
+}
+
+}  // namespace
+
+std::string_view without_zst(std::string_view path) {
+  return path.substr(0, path.size() - (path.ends_with(kEnding) ? kEnding.size() : 0));
+}
+
+int compression_level(const std::string& option, std::string_view output) {
+  if (option.empty()) return output.ends_with(kEnding) ? kZstdDefaultLevel : 0;
+  if (option == "zstd") return kZstdDefaultLevel;
+  int level = 0;
+  if (option.starts_with("zstd:")) {
+    const char *begin = option.data() + 5, *end = option.data() + option.size();
+    const auto [stop, error] = std::from_chars(begin, end, level);
+    if (error == std::errc() && stop == end && level >= 1 && level <= kZstdMaxLevel) return level;
+  }
+  fail(ErrorCode::kUsage, "--compress '{}' is neither zstd nor zstd:LEVEL with a level from 1 to {}", option,
+       kZstdMaxLevel);
+}
+
+void compress_weights(Layout& layout, int level, const std::string& file_name) {
+  if (level == 0) return;
+  const bool single = layout.files.size() == 1 && !file_name.empty();
+  for (OutputFile& file : layout.files) {
+    if (!single && !has_weights(file)) continue;
+    file.zstd_level = level;
+    file.name = single ? file_name : file.name + std::string(kEnding);
+  }
+}
+
+}  // namespace wconv::tool
