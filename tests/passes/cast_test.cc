@@ -380,5 +380,19 @@ TEST(IntegerCast, SignsOfPackedTypes) {
   EXPECT_EQ(read_all(cast_tensors(model, tensor_to(DType::kI8)).tensors[0]), bytes_of<std::int8_t>({-1, -8, 0, 7}));
 }
 
+// Numbers of a graph: a cast of all weights leaves them, one by name does not.
+TEST(Cast, ParametersAreCastByNameOnly) {
+  Model model = test::make_model(
+      {{"epsilon", DType::kF32, {1}, test::bytes_of({1e-12f})}, {"w", DType::kF32, {1}, test::bytes_of({1.f})}});
+  model.tensors[0].is_parameter = true;
+  CastRules rules;
+  rules.dtype = DType::kF16;
+  const Model all = cast_tensors(model, rules);
+  EXPECT_EQ(all.tensors[0].info.dtype, DType::kF32);
+  EXPECT_EQ(all.tensors[1].info.dtype, DType::kF16);
+  rules.tensor_dtype.emplace_back("epsilon", DType::kBF16);
+  EXPECT_EQ(cast_tensors(model, rules).tensors[0].info.dtype, DType::kBF16);
+}
+
 }  // namespace
 }  // namespace wconv

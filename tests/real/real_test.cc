@@ -40,8 +40,9 @@ std::string path_of(const std::string& model) {
   return std::string(WCONV_TEST_DATA) + "/../build/wheels/" + model;
 }
 
-// TorchScript keeps tensors that are plain attributes, which a state_dict leaves out.
-bool may_have_more(const std::string& model) { return model.ends_with(".jit"); }
+// TorchScript keeps tensors that are plain attributes, which a state_dict leaves out; an ONNX model has constants
+// beside its initializers.
+bool may_have_more(const std::string& model) { return model.ends_with(".jit") || model.ends_with(".onnx"); }
 
 void expect_tensors(const std::string& path, const Tensors& wanted, bool more) {
   SCOPED_TRACE(path);
@@ -75,12 +76,16 @@ TEST_P(RealModel, IsReadAsItsOwnLibraryReadsIt) {
 TEST_P(RealModel, StaysTheSameThroughEveryFormatAndBack) {
   const Tensors& wanted = expected().at(GetParam());
   const test::TempDir dir;
-  for (const std::string form : {"a.safetensors", "a.pth", "a.gguf", "folder"}) {
+  // Names of nodes are longer than GGUF's.
+  const bool onnx = GetParam().ends_with(".onnx");
+  using Forms = std::vector<std::string>;
+  for (const std::string& form :
+       onnx ? Forms{"a.safetensors", "a.pth"} : Forms{"a.safetensors", "a.pth", "a.gguf", "folder"}) {
     const std::string there = dir / form;
     const test::RunResult out = test::wconv({"convert", path_of(GetParam()), "-o", there});
     ASSERT_EQ(out.status, 0) << out.err;
     expect_tensors(there, wanted, may_have_more(GetParam()));
-    for (const std::string back : {"b.safetensors", "b.pth", "b.gguf"}) {
+    for (const std::string& back : onnx ? Forms{"b.safetensors", "b.pth"} : Forms{"b.safetensors", "b.pth", "b.gguf"}) {
       const test::RunResult again = test::wconv({"convert", "--force", there, "-o", dir / back});
       ASSERT_EQ(again.status, 0) << again.err;
       expect_tensors(dir / back, wanted, may_have_more(GetParam()));
@@ -92,18 +97,40 @@ TEST_P(RealModel, StaysTheSameThroughEveryFormatAndBack) {
   }
 }
 
-std::vector<std::string> names() {
+// Rewritten without a change, in another type, and with the weights of the first file.
+class RealOnnx : public RealModel {};
+
+TEST_P(RealOnnx, IsRewritten) {
+  const std::string source = path_of(GetParam());
+  const test::TempDir dir;
+  ASSERT_EQ(test::wconv({"convert", source, "-o", dir / "same.onnx"}).status, 0);
+  EXPECT_TRUE(test::read_file(dir / "same.onnx") == test::read_file(source));
+  const test::RunResult half = test::wconv({"convert", source, "-o", dir / "half.onnx", "--dtype", "f16"});
+  ASSERT_EQ(half.status, 0) << half.err;
+  const test::RunResult verified = test::wconv({"verify", source, dir / "half.onnx", "--min-cosine", "0.9999"});
+  EXPECT_EQ(verified.status, 0) << verified.out << verified.err;
+  const test::RunResult back =
+      test::wconv({"convert", dir / "half.onnx", "-o", dir / "back.onnx", "--weights", source});
+  ASSERT_EQ(back.status, 0) << back.err;
+  expect_tensors(dir / "back.onnx", expected().at(GetParam()), true);
+}
+
+std::vector<std::string> names(std::string_view ending) {
   std::vector<std::string> list;
-  for (const auto& [model, tensors] : expected()) list.push_back(model);
+  for (const auto& [model, tensors] : expected())
+    if (model.ends_with(ending)) list.push_back(model);
   return list;
 }
 
-INSTANTIATE_TEST_SUITE_P(Wheels, RealModel, testing::ValuesIn(names()), [](const auto& row) {
+std::string test_name(const testing::TestParamInfo<std::string>& row) {
   std::string name = row.param;
   std::replace_if(
       name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
   return name;
-});
+}
+
+INSTANTIATE_TEST_SUITE_P(Wheels, RealModel, testing::ValuesIn(names("")), test_name);
+INSTANTIATE_TEST_SUITE_P(Wheels, RealOnnx, testing::ValuesIn(names(".onnx")), test_name);
 
 // The folder of a downloaded model: weights, config and tokenizer go along.
 TEST(RealFolder, KeepsItsSideFiles) {
