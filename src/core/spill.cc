@@ -47,7 +47,8 @@ std::uint64_t Spill::reserve(std::uint64_t bytes) {
   return offset;
 }
 
-void Spill::require_room(std::uint64_t bytes) const {
+void Spill::require_room(std::uint64_t bytes) {
+  reserve(0);
   struct statvfs disk {};
   if (::fstatvfs(descriptor_, &disk) != 0) return;
   const std::uint64_t room = std::uint64_t{disk.f_bavail} * disk.f_frsize;
@@ -57,6 +58,7 @@ void Spill::require_room(std::uint64_t bytes) const {
 }
 
 void Spill::write(std::uint64_t offset, std::span<const std::byte> bytes) {
+  reserve(0);
   while (!bytes.empty()) {
     const ssize_t written = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;

@@ -18,10 +18,10 @@ class Spill {
   Spill& operator=(const Spill&) = delete;
 
   std::uint64_t reserve(std::uint64_t bytes);                          // offset of a new range; makes the file
-  void write(std::uint64_t offset, std::span<const std::byte> bytes);  // Throws Error(kIo)
+  void write(std::uint64_t offset, std::span<const std::byte> bytes);  // makes the file. Throws Error(kIo)
   void read(std::uint64_t offset, std::span<std::byte> out) const;     // Throws Error(kIo)
-  // Throws Error(kIo) unless the disk has room for `bytes` more. `reserve` has been called.
-  void require_room(std::uint64_t bytes) const;
+  // Throws Error(kIo) unless the disk has room for `bytes` more.
+  void require_room(std::uint64_t bytes);
 
  private:
   std::mutex mutex_;

@@ -24,7 +24,6 @@ constexpr std::uint64_t kChunk = 1 * kMiB;
 constexpr std::uint64_t kPrefix = 16 * kMiB;       // up to here starting over costs less than keeping a window
 constexpr std::uint64_t kRecent = 16 * kMiB;       // in memory, for threads that read on together
 constexpr std::uint64_t kOpenStreams = 40 * kMiB;  // windows and recent bytes of all files that are read on
-constexpr std::uint64_t kReserve = 256 * kMiB;     // of the disk, which a file of unknown size leaves free
 
 // All of the file, frame after frame. Not thread-safe.
 class Decoder {
@@ -84,12 +83,7 @@ using Chunks = std::vector<std::shared_ptr<Chunk>>;
 class StreamContent final : public FileContent {
  public:
   StreamContent(std::shared_ptr<const File> stored, const ZstdIndex& index)
-      : stored_(std::move(stored)), size_(index.complete ? index.size : kUnknown), window_(index.max_window) {
-    spill_.reserve(0);
-    if (size_ != kUnknown) return;
-    reach(0, kUnknown);
-    size_ = front_;
-  }
+      : stored_(std::move(stored)), window_(index.max_window), size_(index.complete ? index.size : measured()) {}
   ~StreamContent() override { close_decoder(); }
 
   std::uint64_t size() const override { return size_; }
@@ -124,8 +118,19 @@ class StreamContent final : public FileContent {
  private:
   enum class Mode { kFront, kOn, kSpill };  // in the first bytes; reading on; all into the temporary file
 
+  // Of the content of frames that do not state it: there is no other way than to unpack them.
+  std::uint64_t measured() const {
+    Decoder decoder(*stored_);
+    const Chunk chunk;
+    std::uint64_t size = 0;
+    while (!decoder.ended()) size += decoder.next({chunk.bytes.get(), kChunk});
+    return size;
+  }
+
   // Makes sure that [begin, end) is in the temporary file or in the chunks that it returns, in ascending order.
   Chunks reach(std::uint64_t begin, std::uint64_t end) const {
+    Chunks chunks;
+    if (find_recent(begin, end, chunks)) return chunks;
     const std::lock_guard lock(mutex_);
     begin = std::max(begin, front_.load());
     if (begin >= std::min(end, tail_.load())) return {};
@@ -140,23 +145,58 @@ class StreamContent final : public FileContent {
       spill_to(end);
       return {};
     } catch (...) {
-      close_decoder();
-      front_ = 0;  // nothing of a damaged file is good
-      tail_ = kUnknown;
-      error_ = std::current_exception();
+      fail_with(std::current_exception());
       throw;
     }
   }
 
+  void fail_with(std::exception_ptr error) const {
+    close_decoder();
+    front_ = 0;  // nothing of a damaged file is good
+    tail_ = kUnknown;
+    error_ = std::move(error);
+  }
+
+  // True when the recent chunks hold all of it. The thread that comes first to the last of them unpacks the one behind
+  // it, so that others can go on meanwhile.
+  bool find_recent(std::uint64_t begin, std::uint64_t end, Chunks& chunks) const {
+    bool last = false;
+    {
+      const std::lock_guard lock(recent_mutex_);
+      if (recent_.empty() || begin < recent_.front()->begin || end > recent_end()) return false;
+      chunks = recent_within(begin, end);
+      last = end > recent_.back()->begin;
+    }
+    if (!last) return true;
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock() || mode_ != Mode::kOn || !decoder_ || decoder_->ended()) return true;
+    if (recent_.empty() || end <= recent_.back()->begin) return true;  // another thread has done it
+    try {
+      read_on(position_, position_ + 1);
+    } catch (...) {  // whoever reads that finds out
+      fail_with(std::current_exception());
+    }
+    return true;
+  }
+
+  std::uint64_t recent_end() const { return recent_.back()->begin + recent_.back()->size; }
+  Chunks recent_within(std::uint64_t begin, std::uint64_t end) const {
+    Chunks chunks;
+    for (const auto& chunk : recent_) {
+      if (chunk->begin + chunk->size > begin && chunk->begin < end) chunks.push_back(chunk);
+    }
+    return chunks;
+  }
+
   void choose_mode(std::uint64_t begin, std::uint64_t end) const {
-    if (mode_ == Mode::kFront && end > kPrefix) mode_ = size_ != kUnknown && may_stay_open() ? Mode::kOn : Mode::kSpill;
+    if (mode_ == Mode::kFront && end > kPrefix) mode_ = may_stay_open() ? Mode::kOn : Mode::kSpill;
     const std::uint64_t kept = recent_.empty() ? position_ : recent_.front()->begin;
     if (mode_ == Mode::kOn && begin < kept) {
       mode_ = Mode::kSpill;
       decoder_.reset();
-      recent_.clear();
+      clear_recent();
     }
-    if (mode_ == Mode::kSpill && size_ != kUnknown && !decoder_) spill_.require_room(size_ - front_);
+    if (mode_ == Mode::kSpill && !decoder_) spill_.require_room(size_ - front_);
   }
 
   // May this file keep a decoder and its recent bytes until they are needed again?
@@ -171,27 +211,25 @@ class StreamContent final : public FileContent {
     static std::atomic<std::uint64_t> bytes{0};
     return bytes;
   }
+  void clear_recent() const {
+    const std::lock_guard lock(recent_mutex_);
+    recent_.clear();
+  }
   void close_decoder() const {
     decoder_.reset();
-    recent_.clear();
+    clear_recent();
     if (std::exchange(counted_, false)) open_streams() -= window_ + kRecent;
   }
 
   Chunks read_on(std::uint64_t begin, std::uint64_t end) const {
-    Chunks chunks;
-    for (const auto& chunk : recent_) {
-      if (chunk->begin + chunk->size > begin && chunk->begin < end) chunks.push_back(chunk);
-    }
+    Chunks chunks = recent_within(begin, end);
     while (wants_more(end)) {
-      std::shared_ptr<Chunk> chunk;
-      if (recent_.size() >= kRecent / kChunk) {
-        if (recent_.front().use_count() == 1) chunk = std::move(recent_.front());
-        recent_.pop_front();
-      }
+      auto chunk = oldest_chunk();
       if (!chunk) chunk = std::make_shared<Chunk>();
       unpack(*chunk);
-      recent_.push_back(chunk);
-      if (chunk->begin + chunk->size > begin && chunk->begin < end) chunks.push_back(std::move(chunk));
+      if (chunk->begin + chunk->size > begin && chunk->begin < end) chunks.push_back(chunk);
+      const std::lock_guard lock(recent_mutex_);
+      recent_.push_back(std::move(chunk));
     }
     if (decoder_->ended()) {  // the last bytes stay at hand for threads that are behind
       for (const auto& chunk : recent_) spill_.write(chunk->begin, {chunk->bytes.get(), chunk->size});
@@ -199,6 +237,15 @@ class StreamContent final : public FileContent {
       close_decoder();
     }
     return chunks;
+  }
+
+  // Makes room among the recent chunks; null where the oldest is still in use, or there is room.
+  std::shared_ptr<Chunk> oldest_chunk() const {
+    const std::lock_guard lock(recent_mutex_);
+    if (recent_.size() < kRecent / kChunk) return nullptr;
+    std::shared_ptr<Chunk> oldest = std::move(recent_.front());
+    recent_.pop_front();
+    return oldest.use_count() == 1 ? oldest : nullptr;
   }
 
   void spill_to(std::uint64_t end) const {
@@ -219,7 +266,6 @@ class StreamContent final : public FileContent {
       const std::uint64_t front = front_.load();
       unpack(chunk);
       if (position_ <= front) continue;  // known from an earlier start
-      if (size_ == kUnknown && position_ / kReserve != front / kReserve) spill_.require_room(2 * kReserve);
       const std::uint64_t known = front - std::min(front, chunk.begin);
       spill_.write(chunk.begin + known, {chunk.bytes.get() + known, chunk.size - known});
       front_.store(position_, std::memory_order_release);
@@ -233,7 +279,7 @@ class StreamContent final : public FileContent {
     chunk.begin = position_;
     chunk.size = decoder_->next({chunk.bytes.get(), kChunk});
     position_ += chunk.size;
-    if (size_ == kUnknown || (decoder_->ended() ? position_ == size_ : position_ <= size_)) return;
+    if (decoder_->ended() ? position_ == size_ : position_ <= size_) return;
     throw Error(ErrorCode::kCorrupt,
                 fmt::format("the zstd frames unpack to {} bytes or more, they state {}", position_, size_))
         .in_file(stored_->path())
@@ -241,17 +287,17 @@ class StreamContent final : public FileContent {
   }
 
   const std::shared_ptr<const File> stored_;
-  std::uint64_t size_;
-  const std::uint64_t window_;
+  const std::uint64_t window_, size_;
   mutable Spill spill_;
   mutable std::atomic<std::uint64_t> front_{0}, tail_{kUnknown};
   mutable std::mutex mutex_;  // guards what follows
   mutable Mode mode_ = Mode::kFront;
   mutable std::unique_ptr<Decoder> decoder_;
-  mutable std::uint64_t position_ = 0;                 // of the decoder in the content
-  mutable std::deque<std::shared_ptr<Chunk>> recent_;  // up to position_, when reading on
-  mutable bool counted_ = false;                       // among the open streams
+  mutable std::uint64_t position_ = 0;  // of the decoder in the content
+  mutable bool counted_ = false;        // among the open streams
   mutable std::exception_ptr error_;
+  mutable std::mutex recent_mutex_;  // after mutex_; needed to change what follows, or to read it alone
+  mutable std::deque<std::shared_ptr<Chunk>> recent_;  // up to position_, when reading on
 };
 
 }  // namespace

@@ -194,7 +194,7 @@ std::string pack_file(const std::string& from, const std::string& to, std::size_
 
 TEST(PackedInput, ItsDigestIsThatOfTheFileAndTheOutputIsTheSame) {
   const test::TempDir dir;
-  const Bytes large = bytes_of_size(20'000'000, 7);
+  const Bytes large = bytes_of_size(9'000'000, 7);
   const Model model =
       test::make_model({{"a", DType::kI32, {large.size() / 4}, large}, {"b", DType::kU8, {3}, bytes_of_size(3, 8)}});
   for (const std::string format : {"safetensors", "pytorch"}) {
