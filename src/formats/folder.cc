@@ -302,7 +302,10 @@ std::string cached_snapshot(const std::string& folder) {
 
 }  // namespace
 
-bool is_model_file(std::string_view name) { return is_weight_file(name) || is_side_file(name); }
+bool is_model_file(std::string_view name) {
+  const std::string bare = without_zst(std::string(name));
+  return is_weight_file(bare) || is_side_file(bare);
+}
 
 Model open_index(const std::string& path, const ReadOptions& options) {
   try {
