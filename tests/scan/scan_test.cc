@@ -192,6 +192,31 @@ TEST(ScanFolder, EveryFileOfTheModelIsLookedInto) {
   EXPECT_EQ(report.files, 6u);
 }
 
+TEST(ScanFolder, AnIndexStandsForItsFolder) {
+  const test::TempDir dir;
+  test::write_file(dir / "pytorch_model.bin.index.json",
+                   R"({"weight_map": {"w": "pytorch_model-00001-of-00001.bin"}})");
+  test::write_file(dir / "pytorch_model-00001-of-00001.bin", kEvil);
+  EXPECT_THAT(concerns(scan_model(dir / "pytorch_model.bin.index.json")), Contains("danger os.system"));
+}
+
+// The length of a safetensors header may begin with any byte.
+TEST(ScanModel, OtherFormatsAreNoPicklesByChance) {
+  for (const char first : {'(', 'c', ']', '}', 'X', 'K'}) {
+    std::string header = R"({"w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
+    header.resize(256 + static_cast<unsigned char>(first), ' ');
+    const std::string file = test::le(header.size(), 8) + header + "x";
+    ASSERT_EQ(file[0], first);
+    EXPECT_THAT(concerns(scan_bytes(file, "m.safetensors")), IsEmpty()) << first;
+  }
+}
+
+TEST(ScanOnnx, PathsThatLeaveTheFolderAreDanger) {
+  for (const char* name : {"D01/traversal.onnx", "D01/absolute.onnx", "D01/nul.onnx"})
+    EXPECT_THAT(concerns(scan_model(case_path(name))), Contains("danger path")) << name;
+  EXPECT_FALSE(scan_model(case_path("D01/ok.onnx")).refused());
+}
+
 TEST(ScanModel, RealModelsAreData) {
   EXPECT_THAT(concerns(scan_model(std::string(WCONV_TEST_DATA) + "/models/kjv-qwen2")), IsEmpty());
   EXPECT_THROW(scan_model("/nonexistent"), Error);
