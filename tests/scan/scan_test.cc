@@ -44,8 +44,9 @@ const std::string kEvil = "\x80\x02" + call_op("os", "system") + ".";
 const std::string kGood = "\x80\x02" + global_op("collections", "OrderedDict") + ")R.";
 
 TEST(ScanNames, OnlyWhatIsKnownToBeDataIsData) {
-  for (const char* name : {"torch._utils._rebuild_tensor_v2", "collections.OrderedDict", "torch.FloatStorage",
-                           "numpy.core.multiarray._reconstruct", "torch.float32"})
+  for (const char* name :
+       {"torch._utils._rebuild_tensor_v2", "collections.OrderedDict", "torch.FloatStorage",
+        "numpy.core.multiarray._reconstruct", "torch.float32", "torch.FloatTensor", "torch.cuda.HalfTensor"})
     EXPECT_EQ(scan::verdict_of_global(name), Verdict::kData) << name;
   for (const char* name : {"os.system", "posix.system", "builtins.eval", "__builtin__.getattr", "subprocess.run",
                            "torch.serialization.load", "pickle.loads", "idlelib.run.Executive.runcode"})
@@ -138,6 +139,24 @@ TEST(ScanCases, AllAreRefusedAndThePayloadIsNamed) {
     EXPECT_THAT(concerns(scan_model(case_path(name))), Contains("danger os.system")) << name;
   for (const auto& entry : fs::directory_iterator(case_path("A16")))
     EXPECT_TRUE(scan_model(entry.path().string()).refused()) << entry.path();
+}
+
+// Raw numbers stand between the pickles of an old tar checkpoint.
+TEST(ScanTar, EveryPickleOfAMemberIsFound) {
+  const auto member = [](std::string name, const std::string& data) {
+    name.resize(124);
+    std::string header = name + fmt::format("{:011o}", data.size());
+    header.resize(257);
+    header += "ustar";
+    header.resize(512);
+    return header + data + std::string((512 - data.size() % 512) % 512, '\0');
+  };
+  const auto tar = [&](const std::string& storages) {
+    return member("sys_info", kGood) + member("storages", storages) + std::string(1024, '\0');
+  };
+  EXPECT_THAT(concerns(scan_bytes(tar(kGood + std::string(1000, '\x7f')))), IsEmpty());
+  EXPECT_THAT(concerns(scan_bytes(tar(kGood + std::string(1000, '\x7f') + kEvil))), Contains("danger os.system"));
+  EXPECT_FALSE(scan_model(case_path("A04/tar.pth")).refused());
 }
 
 TEST(ScanNumpy, ObjectsArePickles) {

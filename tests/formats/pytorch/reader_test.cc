@@ -298,6 +298,16 @@ TEST(PytorchReader, ATensorThatIsGivenAnotherStorageIsNamed) {
   EXPECT_THAT(model.refused[0].reason, HasSubstr("another storage"));
 }
 
+TEST(PytorchReader, ATensorMayHaveAnEmptyName) {
+  EXPECT_EQ(open(checkpoint(dict_op({{"", tensor_op()}}))).tensors.at(0).info.name, "");
+  EXPECT_EQ(open(checkpoint(tensor_op())).tensors.at(0).info.name, "tensor");
+}
+
+TEST(PytorchReader, AnEmptyStateDictIsAModelWithoutTensors) {
+  EXPECT_TRUE(open(checkpoint("}")).tensors.empty());
+  expect_refused(checkpoint(dict_op({{"epoch", "K\x01"}})), ErrorCode::kUnsupported, "no tensors");
+}
+
 TEST(PytorchReader, RefusesPicklesWithoutTensors) {
   expect_refused(pickle_of(global_op("os", "system") + "(" + text_op("id") + "tR"), ErrorCode::kUnsupported,
                  "os.system");
