@@ -110,11 +110,10 @@ int remember(int descriptor, bool touching) {
 
 int open_at(int folder, const char* path, int flags, mode_t mode) {
   const bool touching = touches(folder, path);
-  return remember(intercept("open", touching, kInterruptible, 0,
-                            [&](std::size_t) {
-                              return static_cast<int>(::syscall(SYS_openat, folder, path, flags, mode));
-                            }),
-                  touching);
+  return remember(
+      intercept("open", touching, kInterruptible, 0,
+                [&](std::size_t) { return static_cast<int>(::syscall(SYS_openat, folder, path, flags, mode)); }),
+      touching);
 }
 
 mode_t mode_of(int flags, std::va_list arguments) {
@@ -125,30 +124,30 @@ mode_t mode_of(int flags, std::va_list arguments) {
 
 extern "C" {
 
-#define WCONV_OPEN(NAME)                                         \
-  int NAME(const char* path, int flags, ...) {                   \
-    std::va_list arguments;                                      \
-    va_start(arguments, flags);                                  \
-    const mode_t mode = mode_of(flags, arguments);               \
-    va_end(arguments);                                           \
-    return open_at(AT_FDCWD, path, flags, mode);                 \
+#define WCONV_OPEN(NAME)                           \
+  int NAME(const char* path, int flags, ...) {     \
+    std::va_list arguments;                        \
+    va_start(arguments, flags);                    \
+    const mode_t mode = mode_of(flags, arguments); \
+    va_end(arguments);                             \
+    return open_at(AT_FDCWD, path, flags, mode);   \
   }
-#define WCONV_OPENAT(NAME)                                       \
-  int NAME(int folder, const char* path, int flags, ...) {       \
-    std::va_list arguments;                                      \
-    va_start(arguments, flags);                                  \
-    const mode_t mode = mode_of(flags, arguments);               \
-    va_end(arguments);                                           \
-    return open_at(folder, path, flags, mode);                   \
+#define WCONV_OPENAT(NAME)                                 \
+  int NAME(int folder, const char* path, int flags, ...) { \
+    std::va_list arguments;                                \
+    va_start(arguments, flags);                            \
+    const mode_t mode = mode_of(flags, arguments);         \
+    va_end(arguments);                                     \
+    return open_at(folder, path, flags, mode);             \
   }
 WCONV_OPEN(open)
 WCONV_OPEN(open64)
 WCONV_OPENAT(openat)
 WCONV_OPENAT(openat64)
 
-#define WCONV_WRITE(NAME)                                                                          \
-  ssize_t NAME(int descriptor, const void* data, std::size_t size, off_t offset) {                 \
-    return intercept("pwrite", touches(descriptor), kMoves | kInterruptible, size,                 \
+#define WCONV_WRITE(NAME)                                                                                          \
+  ssize_t NAME(int descriptor, const void* data, std::size_t size, off_t offset) {                                 \
+    return intercept("pwrite", touches(descriptor), kMoves | kInterruptible, size,                                 \
                      [&](std::size_t limit) { return ::syscall(SYS_pwrite64, descriptor, data, limit, offset); }); \
   }
 WCONV_WRITE(pwrite)
@@ -159,18 +158,17 @@ ssize_t write(int descriptor, const void* data, std::size_t size) {
                    [&](std::size_t limit) { return ::syscall(SYS_write, descriptor, data, limit); });
 }
 
-ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset, std::size_t size,
-                        unsigned flags) {
+ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset, std::size_t size, unsigned flags) {
   return intercept("copy_file_range", touches(to), kMoves | kInterruptible, size, [&](std::size_t limit) {
     return ::syscall(SYS_copy_file_range, from, from_offset, to, to_offset, limit, flags);
   });
 }
 
 // Calls that hand over all of their arguments.
-#define WCONV_CALL(RESULT, NAME, SHOWN, TRAITS, TOUCHES, PARAMETERS, ARGUMENTS)                                 \
-  RESULT NAME PARAMETERS {                                                                                      \
-    static const auto call = next<RESULT(*) PARAMETERS>(#NAME);                                                 \
-    return intercept(SHOWN, TOUCHES, TRAITS, 0, [&](std::size_t) { return call ARGUMENTS; });                    \
+#define WCONV_CALL(RESULT, NAME, SHOWN, TRAITS, TOUCHES, PARAMETERS, ARGUMENTS)               \
+  RESULT NAME PARAMETERS {                                                                    \
+    static const auto call = next<RESULT(*) PARAMETERS>(#NAME);                               \
+    return intercept(SHOWN, TOUCHES, TRAITS, 0, [&](std::size_t) { return call ARGUMENTS; }); \
   }
 WCONV_CALL(int, close, "close", kStillDone, touches(fd) && (remember(fd, false), true), (int fd), (fd))
 WCONV_CALL(int, fsync, "fsync", kInterruptible, touches(fd), (int fd), (fd))
