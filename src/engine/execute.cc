@@ -10,6 +10,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "core/threads.h"
 #include "engine/ordered_hasher.h"
 #include "engine/packed_file.h"
 #include "engine/records.h"
@@ -91,10 +92,8 @@ class Run {
   }
 
   EngineResult run() {
-    std::vector<std::jthread> others;
-    for (unsigned t = 1; t < std::min<std::size_t>(budget_.threads, schedule_.tasks.size()); ++t) {
-      others.emplace_back([this] { work(); });
-    }
+    const auto threads = static_cast<unsigned>(std::min<std::size_t>(budget_.threads, schedule_.tasks.size()));
+    std::vector<std::jthread> others = start_threads(std::max(threads, 1u) - 1, [this] { work(); });
     work();
     others.clear();
     if (error_) std::rethrow_exception(error_);

@@ -58,6 +58,7 @@ std::vector<fs::directory_entry> entries_of(const std::string& folder) {
 }
 
 void remove_temporary(const std::string& path) {
+  if (::unlink(path.c_str()) == 0 || errno != EISDIR) return;  // a file: needs no descriptor
   std::error_code ignored;
   fs::remove_all(path, ignored);
 }
@@ -79,7 +80,9 @@ int open_locked(const std::string& path, bool folder, const std::string& output)
     if (descriptor < 0) {
       const int error = errno;
       if (made) ::rmdir(path.c_str());
-      fail_errno(output, "create its temporary " + path, error);
+      const bool limit = error == EMFILE;  // the lock of each file next to the others needs it to be open
+      fail_errno(output, "create its temporary " + path + (limit ? " (a folder as output needs fewer open files)" : ""),
+                 error);
     }
     if (retry([&] { return ::flock(descriptor, LOCK_EX | LOCK_NB); }) != 0) {
       const int error = errno;
