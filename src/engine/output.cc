@@ -49,8 +49,9 @@ bool is_folder(const std::string& path) {
 std::vector<fs::directory_entry> entries_of(const std::string& folder) {
   std::error_code error;
   std::vector<fs::directory_entry> entries;
-  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
-       entry.increment(error)) {
+  fs::directory_iterator entry(folder, error);
+  while (error.value() == EINTR) entry = fs::directory_iterator(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     entries.push_back(*entry);
   }
   if (error) fail_errno(folder, "list it", error.value());

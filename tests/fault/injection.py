@@ -143,7 +143,7 @@ def check_injection(tools, work, short):
     by_fault = collections.Counter()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for case in cases:
-            points = list(case.points(short))
+            points = list(case.points(short))[::3 if short else 1]
             problems = list(pool.map(lambda point: case.problem(*point), points))
             sound = sum(not problem for problem in problems)
             print('%-24s %3d calls, %4d of %4d injection points sound' %
