@@ -60,8 +60,10 @@ std::vector<fs::directory_entry> entries_of(const std::string& folder) {
 
 void remove_temporary(const std::string& path) {
   if (::unlink(path.c_str()) == 0 || errno != EISDIR) return;  // a file: needs no descriptor
-  std::error_code ignored;
-  fs::remove_all(path, ignored);
+  std::error_code error;
+  do {
+    fs::remove_all(path, error);
+  } while (error.value() == EINTR);
 }
 
 void sync(int descriptor, const std::string& path, std::string_view doing = "sync it") {

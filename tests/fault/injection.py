@@ -89,7 +89,8 @@ class Case:
         try:
             done = self.faulty(folder, WCONV_FAULT='%s:%s' % (index, FAULTS[fault][0]))
             call = self.calls[index] if index != '*' else ''
-            removing = call in ('unlink', 'rmdir') or (call == 'open' and index > self.last_rename)
+            removing = fault != 'EINTR' and (
+                call in ('unlink', 'rmdir') or (call == 'open' and index > self.last_rename))
             return self.judge(folder, call, fault, done, removing) or self.problem_of_rerun(folder)
         finally:
             shutil.rmtree(folder)
