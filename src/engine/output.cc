@@ -303,8 +303,10 @@ Output::Output(std::string path, bool folder, bool force) : state_(std::make_uni
   state_->parent = whole.parent_path().string();
   state_->folder = folder;
   state_->force = force;
-  std::error_code ignored;
-  if (!state_->parent.empty() && !fs::is_directory(state_->parent, ignored)) {
+  std::error_code error;
+  if (!state_->parent.empty() && !fs::is_directory(state_->parent, error)) {
+    if (error && error.value() != ENOENT && error.value() != ENOTDIR)
+      fail_errno(state_->parent, "look at the folder", error.value());
     fail(ErrorCode::kUsage, "{}: the folder {} does not exist", path, state_->parent);
   }
   check_target(path, folder, force);

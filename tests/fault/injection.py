@@ -55,7 +55,7 @@ class Case:
         return subprocess.run(self.command(folder, source, force), env=environment, capture_output=True, text=True)
 
     def faulty(self, folder, **settings):
-        environment = {'LD_PRELOAD': self.tools.shim, 'WCONV_FAULT_FOLDER': folder + '/', **settings}
+        environment = {'LD_PRELOAD': self.tools.shim, 'WCONV_FAULT_FOLDER': folder, **settings}
         return self.convert(folder, self.input, self.replace, environment)
 
     def undisturbed(self):

@@ -1,6 +1,6 @@
 // LD_PRELOAD library that makes the Nth call that touches a folder fail, write short, or kill the process.
 //
-// WCONV_FAULT_FOLDER=PATH  counts calls on paths below PATH and on descriptors opened there
+// WCONV_FAULT_FOLDER=PATH  counts calls on PATH, paths below it and descriptors opened there
 // WCONV_FAULT_LOG=PATH     appends a line "NAME" for each of them
 // WCONV_FAULT=N:KIND       what happens to call N (from 0); "*:KIND": to each one that KIND suits
 // KIND: a number is an errno instead of the call; "short": half of the bytes; "kill": SIGKILL before the call;
@@ -63,7 +63,8 @@ const Plan& plan() {
 bool touches(int descriptor) { return descriptor >= 0 && descriptor < 1024 && g_touching[descriptor]; }
 
 bool touches(const char* path) {
-  return path && !plan().folder.empty() && std::string_view(path).starts_with(plan().folder);
+  const std::string_view folder = plan().folder, text = path ? path : "";
+  return !folder.empty() && text.starts_with(folder) && (text.size() == folder.size() || text[folder.size()] == '/');
 }
 
 bool touches(int folder, const char* path) { return touches(path) || (path && path[0] != '/' && touches(folder)); }
