@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "wconv/descriptor.h"
 #include "wconv/layout.h"
 #include "wconv/model.h"
 
@@ -52,8 +53,8 @@ class Output {
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  // Creates `name` of `size` bytes (preallocated) and returns a descriptor that this object owns.
-  int create(const std::string& name, std::uint64_t size);
+  // Creates `name` of `size` bytes (preallocated) and returns what this object owns.
+  const Descriptor& create(const std::string& name, std::uint64_t size);
   // Creates `name` with these bytes; it is renamed before what `create` made.
   void add(const std::string& name, std::string_view text);
   // A sibling (of an output that is a file) that the new output takes the place of; commit removes it in the end.

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "wconv/descriptor.h"
+
 namespace wconv {
 
 // Bytes that reading holds at most.
@@ -27,7 +29,8 @@ class FileContent {
   virtual ReadMemory memory() const = 0;
 };
 
-// Immutable once open; every method may be called from many threads at once. Closed with the last owner.
+// Immutable once open; every method may be called from many threads at once. Closed with the last owner, or between
+// two reads where many are open: then each read proves that it is still the file that was opened.
 class File {
  public:
   // Opens a regular file; follows symbolic links. Never blocks on a FIFO. Throws Error(kMissing) where it does not
@@ -35,18 +38,16 @@ class File {
   static std::shared_ptr<const File> open(const std::string& path);
   // Bytes in memory under a made-up name, for tests and fuzzing.
   static std::shared_ptr<const File> from_bytes(std::string path, std::span<const std::byte> bytes);
-  // Takes over a descriptor of an unlinked temporary file.
-  static std::shared_ptr<const File> from_descriptor(std::string path, int descriptor);
   // What `stored` unpacks to, under its name.
   static std::shared_ptr<const File> from_content(std::shared_ptr<const File> stored,
                                                   std::unique_ptr<const FileContent> content);
-  ~File();
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
   const std::string& path() const { return path_; }
   std::uint64_t size() const { return size_; }
-  int descriptor() const { return descriptor_; }  // -1: in memory, or unpacked when read
+  bool is_on_disk() const { return descriptor_ != nullptr; }         // neither in memory nor unpacked when read
+  Descriptor::Use descriptor() const { return descriptor_->use(); }  // of a file on disk
   // The file that lies on disk: this one, or the compressed one that it is the content of.
   const File& stored() const { return stored_ ? *stored_ : *this; }
   bool is_unpacked() const { return stored_ != nullptr; }
@@ -62,8 +63,7 @@ class File {
   File() = default;
   std::string path_;
   std::uint64_t size_ = 0;
-  int descriptor_ = -1;
-  std::int64_t mtime_ns_ = 0;
+  std::unique_ptr<const Descriptor> descriptor_;
   std::vector<std::byte> bytes_;
   std::shared_ptr<const File> stored_;
   std::unique_ptr<const FileContent> content_;

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/retry.h"
 #include "wconv/error.h"
 
 namespace wconv {
@@ -22,28 +23,13 @@ std::string_view kind_of(mode_t mode) {
   return "a device";
 }
 
-struct stat status_of(int descriptor, const std::string& path) {
-  struct stat status {};
-  if (::fstat(descriptor, &status) != 0) throw Error(ErrorCode::kIo, std::strerror(errno)).in_file(path);
-  return status;
-}
-
 }  // namespace
-
-std::shared_ptr<const File> File::from_descriptor(std::string path, int descriptor) {
-  std::shared_ptr<File> file(new File);
-  file->path_ = std::move(path);
-  file->descriptor_ = descriptor;
-  const struct stat status = status_of(descriptor, file->path_);
-  file->size_ = static_cast<std::uint64_t>(status.st_size);
-  file->mtime_ns_ = nanoseconds(status.st_mtim);
-  return file;
-}
 
 std::shared_ptr<const File> File::open(const std::string& path) {
   if (path.find('\0') != std::string::npos)
     throw Error(ErrorCode::kUsage, "a path cannot hold a NUL byte").in_file(path);
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  const int descriptor = retry([&] { return ::open(path.c_str(), kFlags); });
   if (descriptor < 0) {
     const int error = errno;
     const bool missing = error == ENOENT || error == ENOTDIR;
@@ -54,12 +40,15 @@ std::shared_ptr<const File> File::open(const std::string& path) {
                                 : std::strerror(error);
     throw Error(missing ? ErrorCode::kMissing : ErrorCode::kIo, why).in_file(path);
   }
-  auto file = from_descriptor(path, descriptor);
-  const struct stat status = status_of(descriptor, path);
+  std::shared_ptr<File> file(new File);
+  file->path_ = path;
+  file->descriptor_ = std::make_unique<Descriptor>(path, kFlags, descriptor, Descriptor::Kind::kInput);
+  const struct stat& status = file->descriptor_->status();
   if (!S_ISREG(status.st_mode)) {
     fail(ErrorCode::kUsage, "{}: is {}; a model is a regular file or a folder that holds one", path,
          kind_of(status.st_mode));
   }
+  file->size_ = static_cast<std::uint64_t>(status.st_size);
   return file;
 }
 
@@ -81,12 +70,8 @@ std::shared_ptr<const File> File::from_content(std::shared_ptr<const File> store
   return file;
 }
 
-File::~File() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
 void File::read(std::uint64_t offset, std::span<std::byte> out) const {
-  if (descriptor_ < 0) {
+  if (!descriptor_) {
     if (offset > size_ || out.size() > size_ - offset) {
       throw Error(ErrorCode::kIo, "read past the end").in_file(path_).at(offset);
     }
@@ -94,9 +79,11 @@ void File::read(std::uint64_t offset, std::span<std::byte> out) const {
     std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
     return;
   }
+  if (out.empty()) return;
+  const Descriptor::Use descriptor = descriptor_->use();
   while (!out.empty()) {
     const std::size_t size = std::min<std::size_t>(out.size(), std::size_t{1} << 30);
-    const ssize_t got = ::pread(descriptor_, out.data(), size, static_cast<off_t>(offset));
+    const ssize_t got = ::pread(descriptor.get(), out.data(), size, static_cast<off_t>(offset));
     if (got < 0) {
       if (errno == EINTR) continue;
       throw Error(ErrorCode::kIo, fmt::format("cannot read: {}", std::strerror(errno))).in_file(path_).at(offset);
@@ -115,9 +102,11 @@ void File::read(std::uint64_t offset, std::span<std::byte> out) const {
 
 void File::check_unchanged() const {
   if (stored_) return stored_->check_unchanged();
-  if (descriptor_ < 0) return;
-  const struct stat status = status_of(descriptor_, path_);
-  if (static_cast<std::uint64_t>(status.st_size) != size_ || nanoseconds(status.st_mtim) != mtime_ns_) {
+  if (!descriptor_) return;
+  struct stat status {};
+  if (::fstat(descriptor_->use().get(), &status) != 0) throw Error(ErrorCode::kIo, std::strerror(errno)).in_file(path_);
+  if (static_cast<std::uint64_t>(status.st_size) != size_ ||
+      nanoseconds(status.st_mtim) != nanoseconds(descriptor_->status().st_mtim)) {
     const std::string how = static_cast<std::uint64_t>(status.st_size) == size_
                                 ? "it was written to"
                                 : fmt::format("{} bytes at the start, {} now", size_, status.st_size);

@@ -57,7 +57,7 @@ std::shared_ptr<const File> open_referenced(const File& from, const std::string&
   const auto refuse = [&](std::string_view what) {
     fail(ErrorCode::kCorrupt, "{}: '{}' {}; put the file itself there", field, path, what);
   };
-  if (from.descriptor() < 0) missing();  // bytes in memory have nothing beside them
+  if (!from.is_on_disk()) missing();  // bytes in memory have nothing beside them
   const fs::path folder = from.path().find('/') == std::string::npos ? "." : fs::path(from.path()).parent_path();
   std::error_code error;
   const fs::path real_folder = fs::canonical(folder, error);
@@ -70,7 +70,7 @@ std::shared_ptr<const File> open_referenced(const File& from, const std::string&
   auto file = File::open((folder / path).string());
   struct stat opened {
   }, checked{};
-  if (::fstat(file->descriptor(), &opened) != 0 || ::stat(real_path.c_str(), &checked) != 0 ||
+  if (::fstat(file->descriptor().get(), &opened) != 0 || ::stat(real_path.c_str(), &checked) != 0 ||
       opened.st_dev != checked.st_dev || opened.st_ino != checked.st_ino) {
     refuse("was replaced while it was opened");
   }

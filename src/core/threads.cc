@@ -8,8 +8,7 @@
 #include <fstream>
 #include <mutex>
 #include <string>
-#include <thread>
-#include <vector>
+#include <system_error>
 
 namespace wconv {
 namespace {
@@ -32,6 +31,16 @@ unsigned usable_cores() {
   if (::sched_getaffinity(0, sizeof(set), &set) == 0) cores = std::max(1u, static_cast<unsigned>(CPU_COUNT(&set)));
   const unsigned quota = cgroup_cores();
   return quota == 0 ? cores : std::min(cores, quota);
+}
+
+std::vector<std::jthread> start_threads(unsigned count, const std::function<void()>& work) {
+  std::vector<std::jthread> threads;
+  threads.reserve(count);
+  try {
+    while (threads.size() < count) threads.emplace_back(work);
+  } catch (const std::system_error&) {  // a limit of threads or of address space
+  }
+  return threads;
 }
 
 void parallel_for(std::size_t count, unsigned threads, const std::function<void(std::size_t)>& work) {
@@ -58,8 +67,7 @@ void parallel_for(std::size_t count, unsigned threads, const std::function<void(
       }
     }
   };
-  std::vector<std::jthread> others;
-  for (unsigned t = 1; t < threads; ++t) others.emplace_back(run);
+  std::vector<std::jthread> others = start_threads(threads > 0 ? threads - 1 : 0, run);
   run();
   others.clear();  // joins
   if (error) std::rethrow_exception(error);

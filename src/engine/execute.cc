@@ -10,6 +10,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "core/threads.h"
 #include "engine/ordered_hasher.h"
 #include "engine/packed_file.h"
 #include "engine/records.h"
@@ -65,7 +66,7 @@ class TensorDigests {
 
 struct OpenFile {
   const OutputFile* plan = nullptr;
-  int descriptor = -1;
+  const Descriptor* descriptor = nullptr;
   std::unique_ptr<OrderedHasher> order;                               // with hashing, CRC slots or compression
   std::unique_ptr<PackedFile> packed;                                 // with compression
   std::unordered_map<std::size_t, std::unique_ptr<PartialCrc>> crcs;  // by piece
@@ -91,10 +92,8 @@ class Run {
   }
 
   EngineResult run() {
-    std::vector<std::jthread> others;
-    for (unsigned t = 1; t < std::min<std::size_t>(budget_.threads, schedule_.tasks.size()); ++t) {
-      others.emplace_back([this] { work(); });
-    }
+    const auto threads = static_cast<unsigned>(std::min<std::size_t>(budget_.threads, schedule_.tasks.size()));
+    std::vector<std::jthread> others = start_threads(std::max(threads, 1u) - 1, [this] { work(); });
     work();
     others.clear();
     if (error_) std::rethrow_exception(error_);
@@ -105,10 +104,10 @@ class Run {
   }
 
  private:
-  void open(const OutputFile& plan, int descriptor) {
+  void open(const OutputFile& plan, const Descriptor& descriptor) {
     OpenFile file;
     file.plan = &plan;
-    file.descriptor = descriptor;
+    file.descriptor = &descriptor;
     bool slots = false;
     for (std::size_t p = 0; p < plan.pieces.size(); ++p) {
       const auto* tensor = std::get_if<TensorPiece>(&plan.pieces[p].content);
@@ -157,7 +156,7 @@ class Run {
     }
     // Starting the write-back now keeps the disk busy while later tiles are computed; the final sync then waits less.
     if (!files_[task.file].packed)
-      ::sync_file_range(files_[task.file].descriptor, static_cast<off_t>(task.begin),
+      ::sync_file_range(files_[task.file].descriptor->use().get(), static_cast<off_t>(task.begin),
                         static_cast<off_t>(task.end - task.begin), SYNC_FILE_RANGE_WRITE);
     const std::lock_guard lock(mutex_);
     done_bytes_ += task.end - task.begin;
@@ -182,7 +181,7 @@ class Run {
     zero_up_to(task.end);
     const std::span<std::byte> bytes = std::span(*buffer).first(size);
     if (!task.has_crc_slots && file.packed) file.packed->pack(task.begin, size, *buffer);
-    if (!task.has_crc_slots && !file.packed) write_all(file.descriptor, task.begin, bytes, file.plan->name);
+    if (!task.has_crc_slots && !file.packed) write_all(*file.descriptor, task.begin, bytes, file.plan->name);
     if (file.order) file.order->add(task.begin, bytes, std::move(buffer));
   }
 
@@ -228,7 +227,7 @@ class Run {
     if (file.packed) {
       file.packed->append(begin, bytes.size(), {bytes.data(), bytes.size() + zstd_frame_bound(bytes.size())});
     } else if (filled) {
-      write_all(file.descriptor, begin, bytes, file.plan->name);
+      write_all(*file.descriptor, begin, bytes, file.plan->name);
     }
   }
 
@@ -261,7 +260,8 @@ class Run {
     off_t from = static_cast<off_t>(range.offset + (task.begin - piece.offset)), to = static_cast<off_t>(task.begin);
     std::uint64_t left = task.end - task.begin;
     while (left > 0 && !no_kernel_copy_.load(std::memory_order_relaxed)) {
-      const ssize_t copied = ::copy_file_range(range.file->descriptor(), &from, file.descriptor, &to, left, 0);
+      const Descriptor::Use input = range.file->descriptor(), output = file.descriptor->use();
+      const ssize_t copied = ::copy_file_range(input.get(), &from, output.get(), &to, left, 0);
       if (copied > 0) {
         left -= static_cast<std::uint64_t>(copied);
       } else if (copied < 0 && (errno == EIO || errno == ENOSPC)) {
@@ -274,7 +274,7 @@ class Run {
     while (left > 0) {
       buffer->resize(std::min(left, budget_.tile_bytes));
       range.file->read(static_cast<std::uint64_t>(from), *buffer);
-      write_all(file.descriptor, static_cast<std::uint64_t>(to), *buffer, file.plan->name);
+      write_all(*file.descriptor, static_cast<std::uint64_t>(to), *buffer, file.plan->name);
       from += static_cast<off_t>(buffer->size());
       to += static_cast<off_t>(buffer->size());
       left -= buffer->size();

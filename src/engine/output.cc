@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "core/retry.h"
 #include "engine/write_all.h"
 #include "formats/folder.h"
 #include "wconv/engine.h"
@@ -48,12 +49,25 @@ bool is_folder(const std::string& path) {
 std::vector<fs::directory_entry> entries_of(const std::string& folder) {
   std::error_code error;
   std::vector<fs::directory_entry> entries;
-  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
-       entry.increment(error)) {
+  fs::directory_iterator entry(folder, error);
+  while (error.value() == EINTR) entry = fs::directory_iterator(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     entries.push_back(*entry);
   }
   if (error) fail_errno(folder, "list it", error.value());
   return entries;
+}
+
+void remove_temporary(const std::string& path) {
+  if (::unlink(path.c_str()) == 0 || errno != EISDIR) return;  // a file: needs no descriptor
+  std::error_code error;
+  do {
+    fs::remove_all(path, error);
+  } while (error.value() == EINTR);
+}
+
+void sync(int descriptor, const std::string& path, std::string_view doing = "sync it") {
+  if (retry([&] { return ::fsync(descriptor); }) != 0) fail_errno(path, doing);
 }
 
 // Creates and locks the temporary. When another run renamed or removed it between open and lock, tries again.
@@ -62,14 +76,21 @@ int open_locked(const std::string& path, bool folder, const std::string& output)
     const bool made = folder && ::mkdir(path.c_str(), 0777) == 0;
     if (folder && !made && errno != EEXIST) fail_errno(output, "create it");
     const int flags = (folder ? O_RDONLY | O_DIRECTORY : O_RDWR | O_CREAT | O_NONBLOCK) | O_NOFOLLOW | O_CLOEXEC;
-    int descriptor = folder ? -1 : ::open(path.c_str(), flags | O_EXCL, 0666);
+    int descriptor = folder ? -1 : retry([&] { return ::open(path.c_str(), flags | O_EXCL, 0666); });
     const bool fresh = made || descriptor >= 0;
-    if (descriptor < 0) descriptor = ::open(path.c_str(), flags, 0666);
+    if (descriptor < 0) descriptor = retry([&] { return ::open(path.c_str(), flags, 0666); });
     if (descriptor < 0 && errno == ENOENT && folder) continue;
-    if (descriptor < 0) fail_errno(output, "create its temporary " + path);
-    if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    if (descriptor < 0) {
+      const int error = errno;
+      if (made) ::rmdir(path.c_str());
+      const bool limit = error == EMFILE;  // the lock of each file next to the others needs it to be open
+      fail_errno(output, "create its temporary " + path + (limit ? " (a folder as output needs fewer open files)" : ""),
+                 error);
+    }
+    if (retry([&] { return ::flock(descriptor, LOCK_EX | LOCK_NB); }) != 0) {
       const int error = errno;
       ::close(descriptor);
+      if (error != EWOULDBLOCK && fresh) remove_temporary(path);
       if (error != EWOULDBLOCK) fail_errno(output, "lock its temporary", error);
       throw Error(ErrorCode::kBusy, "another run is writing this output; try again when it has ended").in_file(output);
     }
@@ -84,18 +105,28 @@ int open_locked(const std::string& path, bool folder, const std::string& output)
     }
     if (same && fresh) return descriptor;
     if (same) {  // a run that was killed has left it: another mode, other contents
-      std::error_code ignored;
-      fs::remove_all(path, ignored);
+      remove_temporary(path);
     }
     ::close(descriptor);
   }
   throw Error(ErrorCode::kBusy, "other runs keep replacing this output").in_file(output);
 }
 
+std::shared_ptr<const Descriptor> make_locked(const std::string& path, bool folder, const std::string& output) {
+  const int descriptor = open_locked(path, folder, output);
+  try {
+    return std::make_shared<Descriptor>(path, folder ? O_RDONLY : O_RDWR, descriptor, Descriptor::Kind::kLocked);
+  } catch (...) {
+    remove_temporary(path);
+    throw;
+  }
+}
+
 void sync_folder(const std::string& path) {
-  const int descriptor = ::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int descriptor =
+      retry([&] { return ::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   if (descriptor < 0) return;  // no permission to read it: the rename itself has happened
-  const int result = ::fsync(descriptor);
+  const int result = retry([&] { return ::fsync(descriptor); });
   const int error = errno;
   ::close(descriptor);
   if (result != 0 && error != EINVAL && error != EROFS) fail_errno(path, "sync the folder", error);
@@ -161,14 +192,11 @@ bool keep_mode(int descriptor, const std::string& path) {
 }
 
 void allocate(int descriptor, std::uint64_t size, const std::string& path) {
-  if (::ftruncate(descriptor, 0) != 0) fail_errno(path, "truncate it");
+  if (retry([&] { return ::ftruncate(descriptor, 0); }) != 0) fail_errno(path, "truncate it");
   if (size == 0) return;
-  int result = 0;
-  do {
-    result = ::fallocate(descriptor, 0, 0, static_cast<off_t>(size));
-  } while (result != 0 && errno == EINTR);
+  int result = retry([&] { return ::fallocate(descriptor, 0, 0, static_cast<off_t>(size)); });
   if (result != 0 && (errno == EOPNOTSUPP || errno == ENOSYS))
-    result = ::ftruncate(descriptor, static_cast<off_t>(size));
+    result = retry([&] { return ::ftruncate(descriptor, static_cast<off_t>(size)); });
   if (result == 0) return;
   const int error = errno;
   struct statvfs disk {};
@@ -185,13 +213,13 @@ void allocate(int descriptor, std::uint64_t size, const std::string& path) {
 struct Output::State {
   struct Item {
     std::string final_path, temporary;
-    int descriptor = -1;
+    std::shared_ptr<const Descriptor> descriptor;
     bool renamed = false, replaced = false;
   };
   std::string path, parent, lock_path;
   bool folder = false, force = false, committed = false;
   std::set<std::string> parts;  // folders in the folder
-  int lock = -1;
+  std::shared_ptr<const Descriptor> lock;
   std::vector<Item> items;
   std::vector<std::string> replaced;  // paths
 
@@ -211,21 +239,23 @@ struct Output::State {
 
   void commit_folder() {
     for (Item& item : items) {
-      keep_mode(item.descriptor, item.final_path);
-      if (::fsync(item.descriptor) != 0) fail_errno(item.final_path, "sync it");
+      const Descriptor::Use file = item.descriptor->use();
+      keep_mode(file.get(), item.final_path);
+      sync(file.get(), item.final_path);
     }
     for (const std::string& part : parts) sync_folder(lock_path + "/" + part);
-    keep_mode(lock, path);
-    if (::fsync(lock) != 0) fail_errno(path, "sync the folder");
+    const Descriptor::Use whole = lock->use();
+    keep_mode(whole.get(), path);
+    sync(whole.get(), path, "sync the folder");
     if (!exists(path)) {
       rename_into_place(lock_path, path);
     } else if (::rename(lock_path.c_str(), path.c_str()) != 0) {  // works where the old folder is empty
+      if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR) fail_errno(path, "rename its temporary");
       check_target(path, folder, force);
       if (::renameat2(AT_FDCWD, lock_path.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0) {
         fail_errno(path, "exchange it with the new folder");
       }
-      std::error_code ignored;
-      fs::remove_all(lock_path, ignored);
+      remove_temporary(lock_path);
     }
     committed = true;
     sync_folder(parent);
@@ -233,8 +263,9 @@ struct Output::State {
 
   void commit_files() {
     for (Item& item : items) {
-      item.replaced = keep_mode(item.descriptor, item.final_path);
-      if (::fsync(item.descriptor) != 0) fail_errno(item.final_path, "sync it");
+      const Descriptor::Use file = item.descriptor->use();
+      item.replaced = keep_mode(file.get(), item.final_path);
+      sync(file.get(), item.final_path);
     }
     for (Item& item : items) {
       rename_into_place(item.temporary, item.final_path);
@@ -254,13 +285,7 @@ struct Output::State {
       const bool ours = item.renamed && !item.replaced;  // part of a set that did not become whole
       if (!folder) ::unlink(ours ? item.final_path.c_str() : item.temporary.c_str());
     }
-    if (lock < 0) return;
-    std::error_code ignored;
-    if (folder) {
-      fs::remove_all(lock_path, ignored);
-    } else {
-      ::unlink(lock_path.c_str());
-    }
+    remove_temporary(lock_path);
   }
 };
 
@@ -278,31 +303,28 @@ Output::Output(std::string path, bool folder, bool force) : state_(std::make_uni
   state_->parent = whole.parent_path().string();
   state_->folder = folder;
   state_->force = force;
-  std::error_code ignored;
-  if (!state_->parent.empty() && !fs::is_directory(state_->parent, ignored)) {
+  std::error_code error;
+  if (!state_->parent.empty() && !fs::is_directory(state_->parent, error)) {
+    if (error && error.value() != ENOENT && error.value() != ENOTDIR)
+      fail_errno(state_->parent, "look at the folder", error.value());
     fail(ErrorCode::kUsage, "{}: the folder {} does not exist", path, state_->parent);
   }
   check_target(path, folder, force);
   state_->lock_path = temporary_path(path);
-  state_->lock = open_locked(state_->lock_path, folder, path);
+  state_->lock = make_locked(state_->lock_path, folder, path);
   try {
     check_target(path, folder, force);  // another run may have finished in between
   } catch (...) {
     state_->discard();
-    ::close(state_->lock);
     throw;
   }
 }
 
 Output::~Output() {
   if (!state_->committed) state_->discard();
-  for (const State::Item& item : state_->items) {
-    if (item.descriptor != state_->lock) ::close(item.descriptor);
-  }
-  if (state_->lock >= 0) ::close(state_->lock);
 }
 
-int Output::create(const std::string& name, std::uint64_t size) {
+const Descriptor& Output::create(const std::string& name, std::uint64_t size) {
   State& state = *state_;
   State::Item item;
   if (state.folder) {
@@ -311,8 +333,10 @@ int Output::create(const std::string& name, std::uint64_t size) {
     const std::string part = fs::path(name).parent_path().string();  // one level: Layout
     if (!part.empty() && state.parts.insert(part).second && ::mkdir((state.lock_path + "/" + part).c_str(), 0777) != 0)
       fail_errno(state.path + "/" + part, "create it");
-    item.descriptor = ::open(item.temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (item.descriptor < 0) fail_errno(item.final_path, "create it");
+    constexpr int kFlags = O_RDWR | O_NOFOLLOW | O_CLOEXEC;
+    const int descriptor = retry([&] { return ::open(item.temporary.c_str(), kFlags | O_CREAT | O_EXCL, 0666); });
+    if (descriptor < 0) fail_errno(item.final_path, "create it");
+    item.descriptor = std::make_shared<Descriptor>(item.temporary, kFlags, descriptor, Descriptor::Kind::kOutput);
   } else {
     item.final_path = (fs::path(state.parent) / name).string();
     item.temporary = temporary_path(item.final_path);
@@ -320,16 +344,16 @@ int Output::create(const std::string& name, std::uint64_t size) {
       item.descriptor = state.lock;
     } else {
       check_target(item.final_path, false, state.force);
-      item.descriptor = open_locked(item.temporary, false, item.final_path);
+      item.descriptor = make_locked(item.temporary, false, item.final_path);
     }
   }
   state.items.push_back(item);
-  allocate(item.descriptor, size, item.final_path);
-  return item.descriptor;
+  allocate(item.descriptor->use().get(), size, item.final_path);
+  return *state.items.back().descriptor;
 }
 
 void Output::add(const std::string& name, std::string_view text) {
-  const int descriptor = create(name, text.size());
+  const Descriptor& descriptor = create(name, text.size());
   std::rotate(state_->items.begin(), state_->items.end() - 1, state_->items.end());
   engine::write_all(descriptor, 0, std::as_bytes(std::span(text)), state_->items.front().final_path);
 }

@@ -6,7 +6,7 @@
 
 namespace wconv::engine {
 
-PackedFile::PackedFile(const OutputFile& plan, int descriptor, bool hash)
+PackedFile::PackedFile(const OutputFile& plan, const Descriptor& descriptor, bool hash)
     : plan_(plan),
       descriptor_(descriptor),
       hash_(hash),
@@ -36,7 +36,8 @@ void PackedFile::append(std::uint64_t begin, std::uint64_t size, std::span<std::
 
 void PackedFile::write(std::span<const std::byte> bytes) {
   write_all(descriptor_, size_, bytes, plan_.name);
-  ::sync_file_range(descriptor_, static_cast<off_t>(size_), static_cast<off_t>(bytes.size()), SYNC_FILE_RANGE_WRITE);
+  ::sync_file_range(descriptor_.use().get(), static_cast<off_t>(size_), static_cast<off_t>(bytes.size()),
+                    SYNC_FILE_RANGE_WRITE);
   size_ += bytes.size();
   if (hash_) sha_.update(bytes);
 }

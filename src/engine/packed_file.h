@@ -11,6 +11,7 @@
 
 #include "core/hash.h"
 #include "core/zstd_writer.h"
+#include "wconv/descriptor.h"
 #include "wconv/engine.h"
 #include "wconv/layout.h"
 
@@ -19,7 +20,7 @@ namespace wconv::engine {
 // `begin` of a frame counts bytes of the content. Errors carry the output's name and the offset in the file.
 class PackedFile {
  public:
-  PackedFile(const OutputFile& plan, int descriptor, bool hash);
+  PackedFile(const OutputFile& plan, const Descriptor& descriptor, bool hash);
   // Compresses a frame into the bytes behind it: `tile` is the content and zstd_frame_bound more. Any thread, in any
   // order.
   void pack(std::uint64_t begin, std::uint64_t size, std::span<std::byte> tile);
@@ -30,7 +31,7 @@ class PackedFile {
  private:
   void write(std::span<const std::byte> bytes);
   const OutputFile& plan_;
-  const int descriptor_;
+  const Descriptor& descriptor_;
   const bool hash_;
   std::vector<std::uint32_t> frames_;  // bytes of each; 0: not packed yet
   std::uint64_t size_ = 0;             // of the file

@@ -130,7 +130,7 @@ class FileCutter {
     if (hash_ || size < kKernelCopyMin) return false;
     const auto* tensor = std::get_if<TensorPiece>(&piece.content);
     const auto range = input_range(model_, piece);
-    return !(tensor && tensor->want_crc32) && range && range->file->descriptor() >= 0;
+    return !(tensor && tensor->want_crc32) && range && range->file->is_on_disk();
   }
 
   std::uint64_t granule(const Piece& piece) const {

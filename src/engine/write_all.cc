@@ -9,9 +9,11 @@
 
 namespace wconv::engine {
 
-void write_all(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes, const std::string& name) {
+void write_all(const Descriptor& descriptor, std::uint64_t offset, std::span<const std::byte> bytes,
+               const std::string& name) {
+  const Descriptor::Use file = descriptor.use();
   while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const ssize_t written = ::pwrite(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (written < 0) {
       if (errno == EINTR) continue;
       throw Error(ErrorCode::kIo, fmt::format("cannot write: {}", std::strerror(errno))).in_file(name).at(offset);

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -65,6 +66,11 @@ void prepare_process() {
     if (descriptor <= STDERR_FILENO) continue;
     ::close(descriptor);
     break;
+  }
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+    files.rlim_cur = files.rlim_max;  // the lower one is for programs that use select()
+    ::setrlimit(RLIMIT_NOFILE, &files);
   }
   struct sigaction action {};
   action.sa_handler = on_signal;

@@ -63,7 +63,7 @@ Header open_part(const Header& first, const std::string& name, std::uint64_t ind
     return Error(ErrorCode::kMissing, fmt::format("part {} of {} missing: {}", index + 1, count, printable(name)))
         .in_file(first.file->path());
   };
-  if (first.file->stored().descriptor() < 0) throw missing();  // bytes in memory have nothing beside them
+  if (!first.file->stored().is_on_disk()) throw missing();  // bytes in memory have nothing beside them
   try {
     return read_header(open_unpacked(sibling(first, name)));
   } catch (const Error& error) {
