@@ -37,7 +37,10 @@ function(bash_completes expected)
   list(LENGTH ARGN words)
   math(EXPR last "${words} - 1")
   list(JOIN ARGN "' '" line)
-  run(bash -c "source '${MANUAL}/wconv'; COMP_WORDS=('${line}'); COMP_CWORD=${last}; _wconv; echo \"\${COMPREPLY[*]}\"")
+  run(bash -c "source '${MANUAL}/wconv'
+COMP_WORDS=('${line}') COMP_CWORD=${last}
+_wconv
+echo \"\${COMPREPLY[*]}\"")
   string(STRIP "${out}" out)
   if(NOT out STREQUAL expected)
     message(FATAL_ERROR "bash completes '${ARGN}' to '${out}', not '${expected}'")
@@ -59,7 +62,8 @@ if(ZSH)
 endif()
 if(FISH)
   run(${FISH} --no-execute ${MANUAL}/wconv.fish)
-  run(${FISH} -c "source ${MANUAL}/wconv.fish; complete -C 'wconv convert x --to s'")
+  run(${FISH} -c "source ${MANUAL}/wconv.fish
+complete -C 'wconv convert x --to s'")
   if(NOT out MATCHES "^safetensors\n")
     message(FATAL_ERROR "fish completes --to to '${out}'")
   endif()

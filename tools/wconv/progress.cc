@@ -52,10 +52,10 @@ Progress json_lines(std::string label) {
     const bool last = done >= total && done != state->shown_bytes;
     if (!state->due(std::chrono::seconds(1)) && !last) return;
     state->shown_bytes = done;
-    const std::string line =
-        fmt::format("{{\"schema\": 1, \"progress\": \"{}\", \"done\": {}, \"total\": {}, \"rate\": {:.0f}, "
-                    "\"seconds\": {:.3f}}}\n",
-                    label, done, total, state->rate(done), state->seconds());
+    const std::string line = fmt::format(
+        "{{\"schema\": 1, \"progress\": \"{}\", \"done\": {}, \"total\": {}, \"rate\": {:.0f}, "
+        "\"seconds\": {:.3f}}}\n",
+        label, done, total, state->rate(done), state->seconds());
     // One write, so that a line is never mixed with another; nobody reading stderr is no reason to stop.
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
   };

@@ -87,9 +87,9 @@ inline std::string green(const Globals& globals, std::string_view text) {
   return use_color(globals) ? "\x1b[32m" + std::string(text) + "\x1b[0m" : std::string(text);
 }
 
-// What is called with the bytes done and to do; `label` is "reading", "converting" or "comparing". --progress auto: a bar
-// on stderr with rate and ETA where that is a terminal and neither --quiet nor --json was given. --progress json: one
-// JSON object a line on stderr, at most one a second and one at the end. Otherwise empty.
+// What is called with the bytes done and to do; `label` is "reading", "converting" or "comparing". --progress auto: a
+// bar on stderr with rate and ETA where that is a terminal and neither --quiet nor --json was given. --progress json:
+// one JSON object a line on stderr, at most one a second and one at the end. Otherwise empty.
 std::function<void(std::uint64_t, std::uint64_t)> progress_bar(const Globals& globals, std::string label);
 
 // A JSON list of strings.

@@ -23,10 +23,9 @@ std::string bash_values(const std::vector<OptionText>& options) {
   std::string text;
   for (const OptionText& option : options) {
     if (option.value.empty()) continue;
-    const std::string action = option.files ? "_wconv_files"
-                               : option.words.empty()
-                                   ? ":"
-                                   : fmt::format("_wconv_words \"{}\"", joined(option.words, " "));
+    const std::string action = option.files           ? "_wconv_files"
+                               : option.words.empty() ? ":"
+                                                      : fmt::format("_wconv_words \"{}\"", joined(option.words, " "));
     text += fmt::format("        {}) {}; return ;;\n", joined(option.names, " | "), action);
   }
   return text;
@@ -40,7 +39,9 @@ std::string zsh_quoted(std::string text) {
 std::string zsh_option(const OptionText& option) {
   std::string value;
   if (!option.value.empty()) {
-    const std::string action = option.files ? "_files" : option.words.empty() ? "" : "(" + joined(option.words, " ") + ")";
+    const std::string action = option.files           ? "_files"
+                               : option.words.empty() ? ""
+                                                      : "(" + joined(option.words, " ") + ")";
     value = fmt::format(":{}:{}", zsh_quoted(option.value), action);
   }
   std::string text;
@@ -96,9 +97,10 @@ _wconv() {
   fi
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
 )";
-  text += fmt::format("    case $word in {}) verb=$word; break ;; esac\n  done\n",
-                      joined(command_names(manual), " | "));
-  text += "  case $before in\n" + replaced(bash_values(manual.options), "        ", "    ") + "  esac\n  case $verb in\n";
+  text +=
+      fmt::format("    case $word in {}) verb=$word; break ;; esac\n  done\n", joined(command_names(manual), " | "));
+  text +=
+      "  case $before in\n" + replaced(bash_values(manual.options), "        ", "    ") + "  esac\n  case $verb in\n";
   for (const CommandText& command : manual.commands) {
     text += fmt::format("    {})\n      case $before in\n{}      esac\n", command.name, bash_values(command.options));
     text += fmt::format("      if [[ $cur == -* ]]; then _wconv_words \"{} {}\"; else _wconv_files; fi ;;\n",

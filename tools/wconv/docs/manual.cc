@@ -74,6 +74,7 @@ OptionText option_text(const CLI::Option& option) {
   for (const std::string& name : option.get_lnames()) text.names.push_back("--" + name);
   text.help = replaced(option.get_description(), "\n", " ");
   text.value = value_name(option);
+  text.required = option.get_required();
   text.many = takes_many(option);
   text.words = text.value == "T" ? dtype_words() : checked_words(option);
   if (text.help.empty()) fail(ErrorCode::kInternal, "{} has no help", text.names[0]);
@@ -107,6 +108,9 @@ std::string CommandText::usage() const {
   for (const ArgumentText& argument : arguments) {
     const std::string word = argument.name + (argument.many ? "..." : "");
     text += argument.required ? " " + word : " [" + word + "]";
+  }
+  for (const OptionText& option : options) {
+    if (option.required) text += " " + option.names[0] + " " + option.value;
   }
   return text;
 }

@@ -12,6 +12,7 @@ struct OptionText {
   std::vector<std::string> names;  // "-f", "--force"; short ones first
   std::string value;               // "GLOB=T"; empty: a flag
   std::string help;                // one line
+  bool required = false;
   bool many = false;               // may be repeated
   bool files = false;              // the value is a path
   std::vector<std::string> words;  // the values that there are; empty: any
@@ -26,7 +27,7 @@ struct CommandText {
   std::string name, help, footer;
   std::vector<ArgumentText> arguments;
   std::vector<OptionText> options;  // without those of every command
-  std::string usage() const;        // "wconv verify [OPTIONS] REFERENCE [CANDIDATE]"
+  std::string usage() const;        // "wconv convert [OPTIONS] IN -o OUT"
 };
 
 struct Manual {

@@ -44,8 +44,8 @@ std::string markdown(std::string text) {
 std::string markdown_options(const std::vector<OptionText>& options) {
   std::string text;
   for (const OptionText& option : options) {
-    text += fmt::format("- `{}`: {}{}.", synopsis(option), markdown(option.help),
-                        option.many ? " (may be repeated)" : "");
+    text +=
+        fmt::format("- `{}`: {}{}.", synopsis(option), markdown(option.help), option.many ? " (may be repeated)" : "");
     text += "\n";
   }
   return text;
@@ -61,7 +61,8 @@ std::string man_page(const Manual& manual) {
   text += ".SH DESCRIPTION\n" + roff(std::string(kFiles)) + "\n.SH COMMANDS\n";
   for (const CommandText& command : manual.commands) text += man_command(command);
   text += ".SH OPTIONS OF EVERY COMMAND\n" + man_options(manual.options) + ".SH EXIT STATUS\n" + roff(manual.footer);
-  text += "\n.SH ENVIRONMENT\n.TP\n.B WCONV_KERNELS\nThe kernels to use, such as scalar or avx2; the best by default.\n";
+  text +=
+      "\n.SH ENVIRONMENT\n.TP\n.B WCONV_KERNELS\nThe kernels to use, such as scalar or avx2; the best by default.\n";
   text += ".TP\n.B NO_COLOR\nNot empty: no colour, unless \\fB\\-\\-color always\\fR asks for it.\n";
   text += ".TP\n.B TMPDIR\nWhere compressed input is unpacked that cannot be read in parts; /tmp by default.\n";
   return text;

@@ -1,7 +1,8 @@
 // The functions of libhwy that Highway's headers call, for WCONV_STATIC.
+#include "hwy/highway.h"
+
 #include <atomic>
 
-#include "hwy/highway.h"
 #include "quant/kernels/cpu_targets.h"
 
 namespace hwy {
