@@ -1,5 +1,6 @@
 # Installs the build into a temporary prefix, builds docs/examples/find_package against it, and runs that on a model.
 # cmake -D BUILD=<build folder> -D SOURCE=<source folder> -D GENERATOR=<generator> -P find_package.cmake
+cmake_minimum_required(VERSION 3.25)
 set(WORK ${BUILD}/tests/find_package)
 file(REMOVE_RECURSE ${WORK})
 

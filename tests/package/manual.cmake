@@ -1,5 +1,6 @@
 # docs/cli.md is what the options of the program say, and each of the other texts knows every option.
 # cmake -D DOCS=<wconv-docs> -D SOURCE=<source folder> -D MANUAL=<folder of the texts> -P manual.cmake
+cmake_minimum_required(VERSION 3.25)
 execute_process(COMMAND ${DOCS} markdown OUTPUT_VARIABLE made RESULT_VARIABLE status)
 file(READ ${SOURCE}/docs/cli.md kept)
 if(NOT status EQUAL 0 OR NOT made STREQUAL kept)
@@ -64,7 +65,7 @@ if(FISH)
   run(${FISH} --no-execute ${MANUAL}/wconv.fish)
   run(${FISH} -c "source ${MANUAL}/wconv.fish
 complete -C 'wconv convert x --to s'")
-  if(NOT out MATCHES "^safetensors\n")
+  if(NOT out MATCHES "^safetensors\t")
     message(FATAL_ERROR "fish completes --to to '${out}'")
   endif()
 endif()

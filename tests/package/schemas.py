@@ -58,7 +58,7 @@ def check(name, text, what):
 
 def run(name, *arguments, status=0):
     """Checks each line of stdout: a document of the schema `name`, or an error."""
-    result = subprocess.run([wconv, "--json", *arguments], capture_output=True, text=True, check=False)
+    result = subprocess.run([wconv, "--json", *arguments], capture_output=True, text=True, check=False, timeout=30)
     what = " ".join(arguments)
     if status is not None and result.returncode != status:
         failures.append(f"{what}: status {result.returncode}, not {status}: {result.stderr}")
