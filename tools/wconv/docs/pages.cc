@@ -57,7 +57,9 @@ std::string man_page(const Manual& manual) {
   std::string text = fmt::format(".TH WCONV 1 \"\" \"wconv {}\" \"User Commands\"\n.SH NAME\nwconv \\- {}\n",
                                  manual.version, "inspect, convert and verify the weights of AI models");
   text += ".SH SYNOPSIS\n";
-  for (const CommandText& command : manual.commands) text += ".B " + roff(command.usage()) + "\n.br\n";
+  std::vector<std::string> usages;
+  for (const CommandText& command : manual.commands) usages.push_back(".B " + roff(command.usage()) + "\n");
+  text += joined(usages, ".br\n");
   text += ".SH DESCRIPTION\n" + roff(std::string(kFiles)) + "\n.SH COMMANDS\n";
   for (const CommandText& command : manual.commands) text += man_command(command);
   text += ".SH OPTIONS OF EVERY COMMAND\n" + man_options(manual.options) + ".SH EXIT STATUS\n" + roff(manual.footer);
