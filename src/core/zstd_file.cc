@@ -34,6 +34,11 @@ std::string plain_or_zst(const std::string& path) {
   return ::access(path.c_str(), F_OK) != 0 && ::access(packed.c_str(), F_OK) == 0 ? packed : path;
 }
 
+std::string_view without_zst(std::string_view path) {
+  if (path.ends_with(".zst")) path.remove_suffix(4);
+  return path;
+}
+
 std::shared_ptr<const File> open_unpacked(const std::string& path) { return unpacked(File::open(plain_or_zst(path))); }
 
 }  // namespace wconv

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "core/zstd_frames.h"
 #include "wconv/file.h"
@@ -15,6 +16,8 @@ namespace wconv {
 // Error(kCorrupt | kUnsupported | kIo).
 std::shared_ptr<const File> unpacked(std::shared_ptr<const File> file);
 
+// "out.pth" for out.pth.zst, and for itself.
+std::string_view without_zst(std::string_view path);
 // `path` or, where only that is there, `path`.zst.
 std::string plain_or_zst(const std::string& path);
 // Opens that and unpacks it. Throws as File::open and unpacked.

@@ -35,10 +35,6 @@ std::vector<std::string> file_names(const std::string& folder) {
 }
 
 // "model.safetensors" for model.safetensors.zst
-std::string without_zst(const std::string& name) {
-  return name.ends_with(".zst") ? name.substr(0, name.size() - 4) : name;
-}
-
 bool is_weight_file(std::string_view name) {
   static constexpr std::array<std::string_view, 10> kEndings = {
       ".safetensors", ".bin", ".pth", ".pt", ".ckpt", ".gguf", ".onnx", ".h5", ".onnx_data", ".msgpack"};
@@ -214,7 +210,7 @@ Model open_shards(const std::string& folder, const std::set<std::string>& shards
   Model model;
   std::vector<std::string> strays;
   for (const std::string& name : file_names(folder)) {
-    const std::string bare = without_zst(name);
+    const std::string bare(without_zst(name));
     const bool weights = bare.ends_with(".safetensors") || bare.starts_with("pytorch_model");
     if (weights && fs::path(bare).extension() == fs::path(without_zst(*shards.begin())).extension() &&
         !shards.contains(name) && !shards.contains(bare))
@@ -254,7 +250,7 @@ Model open_unindexed(const std::string& folder, const std::vector<std::string>& 
     const std::string first = (fs::path(folder) / found[0]).string();
     if (found.size() == 1 || found[0].find("-00001-of-") != std::string::npos) {
       std::smatch parts;
-      const std::string bare = without_zst(found[0]);
+      const std::string bare(without_zst(found[0]));
       if (!std::regex_match(bare, parts, kShard)) return open_file(File::open(first), options);
       std::set<std::string> shards;
       const unsigned long count = std::stoul(parts[3]);
@@ -303,7 +299,7 @@ std::string cached_snapshot(const std::string& folder) {
 }  // namespace
 
 bool is_model_file(std::string_view name) {
-  const std::string bare = without_zst(std::string(name));
+  const std::string_view bare = without_zst(name);
   return is_weight_file(bare) || is_side_file(bare);
 }
 

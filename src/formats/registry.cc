@@ -3,6 +3,7 @@
 #include <array>
 #include <filesystem>
 
+#include "core/zstd_file.h"
 #include "formats/gguf/gguf.h"
 #include "formats/onnx/onnx.h"
 #include "formats/pytorch/pytorch.h"
@@ -29,7 +30,7 @@ const FormatWriter* find_writer(std::string_view name) {
 }
 
 const FormatWriter* find_writer_by_extension(std::string_view path) {
-  if (path.ends_with(".zst")) path.remove_suffix(4);
+  path = without_zst(path);
   const std::string extension = std::filesystem::path(path).extension().string();
   for (const FormatWriter* writer : writers()) {
     const auto known = writer->extensions();

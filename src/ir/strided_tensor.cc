@@ -1,6 +1,7 @@
 // Views of a storage: any strides, gathered in runs along the dimension that lies densest in the file.
 #include <algorithm>
 #include <limits>
+#include <mutex>
 #include <numeric>
 
 #include "wconv/byte_reader.h"
@@ -11,7 +12,8 @@
 namespace wconv {
 namespace {
 
-constexpr std::uint64_t kRunBytes = 256 * 1024;  // of storage read at a time
+constexpr std::uint64_t kRunBytes = 256 * 1024;         // of storage read at a time
+constexpr std::uint64_t kBlockBytes = 8 * 1024 * 1024;  // of a transposed view gathered at once
 
 struct Box {
   std::vector<std::uint64_t> low, high;  // indexes low[d] ≤ i < high[d]
@@ -28,18 +30,68 @@ class StridedTensor final : public TensorData {
         strides_(std::move(strides)) {
     inner_.assign(shape_.size(), 1);
     for (std::size_t d = shape_.size(); d-- > 1;) inner_[d - 1] = inner_[d] * shape_[d];
+    transposed_ = is_transposed();
   }
 
   std::uint64_t size_bytes() const override { return (shape_.empty() ? 1 : inner_[0] * shape_[0]) * element_bytes_; }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    constexpr std::size_t kSmall = 4096;  // a look at some values keeps no block
+    if (!transposed_ || out.size() < kSmall) return gather_range(offset, out);
+    while (!out.empty()) {
+      const std::size_t done = read_from_block(offset, out);
+      offset += done;
+      out = out.subspan(done);
+    }
+  }
+
+ private:
+  // Bytes of the view that several reads want: a row of a transposed view lies all over its storage, so that rows are
+  // gathered many at a time.
+  struct Block {
+    std::uint64_t begin = 0, served = 0;  // bytes
+    std::vector<std::byte> bytes;
+  };
+
+  // The dimension that lies densest in the storage is not the last one.
+  bool is_transposed() const {
+    std::uint64_t last = 0, densest = 0;
+    for (std::size_t d = 0; d < shape_.size(); ++d) {
+      if (shape_[d] < 2 || strides_[d] == 0) continue;
+      last = strides_[d];
+      densest = densest == 0 ? last : std::min(densest, last);
+    }
+    return last != densest;
+  }
+
+  // From the block that holds `offset`: how many bytes of `out` it has filled.
+  std::size_t read_from_block(std::uint64_t offset, std::span<std::byte> out) const {
+    const std::lock_guard guard(mutex_);  // the others wait for the same block, or for the disk
+    const std::uint64_t step = kBlockBytes / element_bytes_ * element_bytes_, begin = offset / step * step;
+    auto block = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& b) { return b.begin == begin; });
+    if (block == blocks_.end()) {
+      if (blocks_.size() == 2) blocks_.erase(blocks_.begin());
+      Block made;
+      made.begin = begin;
+      made.bytes.resize(std::min(step, size_bytes() - begin));
+      gather_range(begin, made.bytes);
+      blocks_.push_back(std::move(made));
+      block = blocks_.end() - 1;
+    }
+    const std::size_t size = std::min<std::uint64_t>(out.size(), begin + block->bytes.size() - offset);
+    std::copy_n(block->bytes.begin() + static_cast<std::ptrdiff_t>(offset - begin), size, out.begin());
+    block->served += size;
+    if (block->served >= block->bytes.size()) blocks_.erase(block);  // each byte is mostly read once
+    return size;
+  }
+
+  void gather_range(std::uint64_t offset, std::span<std::byte> out) const {
     if (out.empty()) return;
     const std::uint64_t first = offset / element_bytes_;
     Box box{std::vector<std::uint64_t>(shape_.size()), std::vector<std::uint64_t>(shape_.size())};
     gather(0, first, first + out.size() / element_bytes_, 0, box, first, out);
   }
 
- private:
   // Splits the flat range [begin, end), which lies inside the fixed indexes box[0..d), into boxes.
   void gather(std::size_t d, std::uint64_t begin, std::uint64_t end, std::uint64_t base, Box& box, std::uint64_t first,
               std::span<std::byte> out) const {
@@ -126,6 +178,9 @@ class StridedTensor final : public TensorData {
   std::uint32_t element_bytes_;
   std::uint64_t offset_;  // elements
   std::vector<std::uint64_t> shape_, strides_, inner_;
+  bool transposed_ = false;
+  mutable std::mutex mutex_;
+  mutable std::vector<Block> blocks_;  // the last two that were wanted
 };
 
 // The storage element after the last one that the view touches; checks every step.

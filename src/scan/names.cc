@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "formats/pytorch/globals.h"
 
@@ -10,6 +11,17 @@ namespace {
 
 // Data to the reader of tensors, but read by running another pickle.
 constexpr std::string_view kNotData[] = {"joblib.numpy_pickle.NumpyArrayWrapper"};
+
+// The tensor types of torch before 0.4, by which old checkpoints name their tensors: torch.FloatTensor.
+bool is_tensor_type(std::string_view name) {
+  for (const std::string_view module : {"torch.cuda.", "torch."}) {
+    if (!name.starts_with(module) || !name.ends_with("Tensor")) continue;
+    name.remove_prefix(module.size());
+    const std::string storage = "torch." + std::string(name.substr(0, name.size() - 6)) + "Storage";
+    return pytorch::lookup_global(storage).meaning == pytorch::Meaning::kStorage;
+  }
+  return false;
+}
 
 // Modules that are known from attacks. Only the verdict's word depends on this list: a name that it lacks is refused
 // as unknown.
@@ -35,6 +47,7 @@ constexpr auto kDangerous = std::to_array<std::string_view>({
 }  // namespace
 
 Verdict verdict_of_global(std::string_view name) {
+  if (is_tensor_type(name)) return Verdict::kData;
   const bool data = pytorch::lookup_global(name).meaning != pytorch::Meaning::kUnknown;
   if (data && std::find(std::begin(kNotData), std::end(kNotData), name) == std::end(kNotData)) return Verdict::kData;
   const bool known = std::any_of(kDangerous.begin(), kDangerous.end(), [&](std::string_view module) {

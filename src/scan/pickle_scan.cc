@@ -141,7 +141,7 @@ void sweep_pickles(const Region& region, Sink& sink) {
   for (std::uint64_t from = region.begin; from + 2 < region.end; from += kChunk) {
     chunk.resize(std::min(kChunk + 1, region.end - from));  // a mark may lie across two chunks
     region.file->read(from, std::as_writable_bytes(std::span(chunk)));
-    for (std::size_t i = chunk.find('\x80'); i + 1 < chunk.size(); i = chunk.find('\x80', i + 1)) {
+    for (std::size_t i = chunk.find('\x80'); i < chunk.size() - 1; i = chunk.find('\x80', i + 1)) {
       if (chunk[i + 1] < 0 || chunk[i + 1] > 5 || from + i == region.begin) continue;
       if (++tries > kMaxTries) {
         return sink.add(Verdict::kUnknown, "sweep", "", "holds too many marks of pickles to look into all of them",

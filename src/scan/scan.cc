@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/model_path.h"
+#include "core/zstd_file.h"
 #include "scan/region.h"
 #include "scan/text_scan.h"
 #include "wconv/error.h"
@@ -27,7 +28,7 @@ void scan_metadata(const Model& model, Sink& sink) {
   }
   for (const Finding& finding : model.findings) {
     if (finding.severity == Severity::kDanger) sink.add(Verdict::kDanger, finding.code, "", finding.message, "", 0);
-    if (finding.code == "custom-operators") sink.add(Verdict::kNote, finding.code, "", finding.message, "", 0);
+    if (finding.code == "custom-operator") sink.add(Verdict::kNote, finding.code, "", finding.message, "", 0);
   }
 }
 
@@ -40,13 +41,16 @@ const FormatReader* reader_of(const File& file) {
 
 void scan_weights(const std::shared_ptr<const File>& file, Sink& sink) {
   const FormatReader* reader = reader_of(*file);
-  const Region whole{file, 0, file->size(), "", true, 0, false};
+  const bool other = reader && reader->name() != "pytorch";  // its first bytes may look like a pickle's by chance
+  const Region whole{file, 0, file->size(), "", !other, 0, false};
   const bool has_code = scan_region(whole, sink);
-  if (reader && reader->name() != "pytorch") {
+  if (other) {
     try {
       scan_metadata(reader->open(file, {}), sink);
     } catch (const Error& error) {
-      sink.add(Verdict::kUnknown, "unreadable", "", error.message(), "", error.offset().value_or(0));
+      const bool path = error.message().find("nothing was opened") != std::string::npos;
+      sink.add(path ? Verdict::kDanger : Verdict::kUnknown, path ? "path" : "unreadable", "", error.message(), "",
+               error.offset().value_or(0));
     }
   } else if (!has_code && !reader) {
     sink.add(Verdict::kUnknown, "unknown-format", "", "is in no format that wconv knows; what loads it may run code",
@@ -55,10 +59,16 @@ void scan_weights(const std::shared_ptr<const File>& file, Sink& sink) {
 }
 
 void scan_file(const std::string& path, bool in_folder, Sink& sink) {
-  const auto file = File::open(path);
+  const auto stored = File::open(path);
   sink.set_file(path);
   sink.count_file();
-  const std::string extension = fs::path(path).extension().string();
+  std::shared_ptr<const File> file;
+  try {
+    file = unpacked(stored);
+  } catch (const Error& error) {
+    return sink.add(Verdict::kUnknown, "unreadable", "", error.message(), "", error.offset().value_or(0));
+  }
+  const std::string extension = fs::path(without_zst(path)).extension().string();
   if (extension == ".json") return scan_json(file, sink);
   if (extension == ".jinja") {
     std::string text(std::min<std::uint64_t>(file->size(), 16 * 1024 * 1024), '\0');
@@ -106,6 +116,9 @@ ScanReport scan_model(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
     scan::scan_folder(path, path, 0, sink);
+  } else if (path.ends_with(".index.json")) {
+    const std::string folder = scan::fs::path(path).parent_path().string();
+    scan::scan_folder(folder.empty() ? "." : folder, folder.empty() ? "." : folder, 0, sink);
   } else {
     scan::scan_file(path, false, sink);
   }

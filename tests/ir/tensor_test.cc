@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <numeric>
 #include <random>
+#include <thread>
 
 #include "wconv/error.h"
 #include "wconv/file.h"
@@ -159,6 +161,49 @@ TEST(Metadata, ForeignTypesEntryIsRefused) {
   EXPECT_THROW(metadata_from_text({{"wconv.types", "[]"}}), Error);
   EXPECT_THROW(metadata_from_text({{"a", "x"}, {"wconv.types", R"({"a":"u32"})"}}), Error);
   EXPECT_THROW(metadata_from_text({{"a", "1"}, {"wconv.types", R"({"a":"u33"})"}}), Error);
+}
+
+class CountingData : public TensorData {
+ public:
+  explicit CountingData(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
+  std::uint64_t size_bytes() const override { return bytes_.size(); }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    read_ += out.size();
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+  }
+  mutable std::atomic<std::uint64_t> read_{0};
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+// Slices shorter than a row, from several threads: each row lies all over the storage, which is not read for each.
+TEST(StridedTensor, ATransposedViewReadsItsStorageAFewTimesOnly) {
+  constexpr std::uint64_t kRows = 500, kColumns = 20'000;  // of the view; 40 MB
+  std::vector<std::byte> bytes(kRows * kColumns * 4);
+  auto* numbers = reinterpret_cast<std::uint32_t*>(bytes.data());
+  for (std::uint32_t i = 0; i < kRows * kColumns; ++i) numbers[i] = i;
+  const auto storage = std::make_shared<CountingData>(std::move(bytes));
+  const auto view =
+      strided_tensor(storage, 4, 0, std::vector<std::uint64_t>{kRows, kColumns}, std::vector<std::int64_t>{1, kRows});
+  constexpr std::uint64_t kSlice = 65'536;
+  std::atomic<std::uint64_t> next{0}, wrong{0};
+  const auto work = [&] {
+    std::vector<std::uint32_t> slice(kSlice / 4);
+    for (std::uint64_t at = next++ * kSlice; at < view->size_bytes(); at = next++ * kSlice) {
+      const std::uint64_t size = std::min(kSlice, view->size_bytes() - at);
+      view->read(at, std::as_writable_bytes(std::span(slice)).first(size));
+      for (std::uint64_t i = 0; i < size / 4; ++i) {
+        const std::uint64_t flat = at / 4 + i;
+        wrong += slice[i] != flat % kColumns * kRows + flat / kColumns;
+      }
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 3; ++t) threads.emplace_back(work);
+  threads.clear();
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_LT(storage->read_, 8 * storage->size_bytes());
 }
 
 }  // namespace

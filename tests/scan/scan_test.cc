@@ -44,8 +44,9 @@ const std::string kEvil = "\x80\x02" + call_op("os", "system") + ".";
 const std::string kGood = "\x80\x02" + global_op("collections", "OrderedDict") + ")R.";
 
 TEST(ScanNames, OnlyWhatIsKnownToBeDataIsData) {
-  for (const char* name : {"torch._utils._rebuild_tensor_v2", "collections.OrderedDict", "torch.FloatStorage",
-                           "numpy.core.multiarray._reconstruct", "torch.float32"})
+  for (const char* name :
+       {"torch._utils._rebuild_tensor_v2", "collections.OrderedDict", "torch.FloatStorage",
+        "numpy.core.multiarray._reconstruct", "torch.float32", "torch.FloatTensor", "torch.cuda.HalfTensor"})
     EXPECT_EQ(scan::verdict_of_global(name), Verdict::kData) << name;
   for (const char* name : {"os.system", "posix.system", "builtins.eval", "__builtin__.getattr", "subprocess.run",
                            "torch.serialization.load", "pickle.loads", "idlelib.run.Executive.runcode"})
@@ -140,6 +141,24 @@ TEST(ScanCases, AllAreRefusedAndThePayloadIsNamed) {
     EXPECT_TRUE(scan_model(entry.path().string()).refused()) << entry.path();
 }
 
+// Raw numbers stand between the pickles of an old tar checkpoint.
+TEST(ScanTar, EveryPickleOfAMemberIsFound) {
+  const auto member = [](std::string name, const std::string& data) {
+    name.resize(124);
+    std::string header = name + fmt::format("{:011o}", data.size());
+    header.resize(257);
+    header += "ustar";
+    header.resize(512);
+    return header + data + std::string((512 - data.size() % 512) % 512, '\0');
+  };
+  const auto tar = [&](const std::string& storages) {
+    return member("sys_info", kGood) + member("storages", storages) + std::string(1024, '\0');
+  };
+  EXPECT_THAT(concerns(scan_bytes(tar(kGood + std::string(1000, '\x7f')))), IsEmpty());
+  EXPECT_THAT(concerns(scan_bytes(tar(kGood + std::string(1000, '\x7f') + kEvil))), Contains("danger os.system"));
+  EXPECT_FALSE(scan_model(case_path("A04/tar.pth")).refused());
+}
+
 TEST(ScanNumpy, ObjectsArePickles) {
   const std::string header = "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }\n";
   const std::string start = "\x93NUMPY" + std::string("\x01\x00", 2) + test::le(header.size(), 2) + header;
@@ -190,6 +209,31 @@ TEST(ScanFolder, EveryFileOfTheModelIsLookedInto) {
   EXPECT_TRUE(std::is_sorted(report.items.begin(), report.items.end(),
                              [](const ScanItem& a, const ScanItem& b) { return a.verdict > b.verdict; }));
   EXPECT_EQ(report.files, 6u);
+}
+
+TEST(ScanFolder, AnIndexStandsForItsFolder) {
+  const test::TempDir dir;
+  test::write_file(dir / "pytorch_model.bin.index.json",
+                   R"({"weight_map": {"w": "pytorch_model-00001-of-00001.bin"}})");
+  test::write_file(dir / "pytorch_model-00001-of-00001.bin", kEvil);
+  EXPECT_THAT(concerns(scan_model(dir / "pytorch_model.bin.index.json")), Contains("danger os.system"));
+}
+
+// The length of a safetensors header may begin with any byte.
+TEST(ScanModel, OtherFormatsAreNoPicklesByChance) {
+  for (const char first : {'(', 'c', ']', '}', 'X', 'K'}) {
+    std::string header = R"({"w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
+    header.resize(256 + static_cast<unsigned char>(first), ' ');
+    const std::string file = test::le(header.size(), 8) + header + "x";
+    ASSERT_EQ(file[0], first);
+    EXPECT_THAT(concerns(scan_bytes(file, "m.safetensors")), IsEmpty()) << first;
+  }
+}
+
+TEST(ScanOnnx, PathsThatLeaveTheFolderAreDanger) {
+  for (const char* name : {"D01/traversal.onnx", "D01/absolute.onnx", "D01/nul.onnx"})
+    EXPECT_THAT(concerns(scan_model(case_path(name))), Contains("danger path")) << name;
+  EXPECT_FALSE(scan_model(case_path("D01/ok.onnx")).refused());
 }
 
 TEST(ScanModel, RealModelsAreData) {

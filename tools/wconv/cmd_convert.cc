@@ -9,6 +9,7 @@
 #include "convert_output.h"
 #include "core/json_text.h"
 #include "core/list_text.h"
+#include "core/zstd_file.h"
 #include "earlier_output.h"
 #include "hf_config.h"
 #include "text_table.h"

@@ -18,10 +18,6 @@ bool has_weights(const OutputFile& file) {
 
 }  // namespace
 
-std::string_view without_zst(std::string_view path) {
-  return path.substr(0, path.size() - (path.ends_with(kEnding) ? kEnding.size() : 0));
-}
-
 int compression_level(const std::string& option, std::string_view output) {
   if (option.empty()) return output.ends_with(kEnding) ? kZstdDefaultLevel : 0;
   if (option == "zstd") return kZstdDefaultLevel;

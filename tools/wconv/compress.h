@@ -12,9 +12,6 @@ namespace wconv::tool {
 // too. Throws Error(kUsage).
 int compression_level(const std::string& option, std::string_view output);
 
-// "out.pth" for out.pth.zst
-std::string_view without_zst(std::string_view path);
-
 // Files with weights are compressed. A single one is called `file_name`, as the user said; shards and the files of a
 // folder (`file_name` is empty) get the ending .zst. An index keeps the plain names: it is right again once the shards
 // are unpacked.

@@ -219,6 +219,7 @@ std::vector<NamedTensor> Objects::quantized(NodeId id) {
   if (is_tensor(quantizer[1])) {
     part(".scale", quantizer[1]);
     part(".zero_point", quantizer[2]);
+    if (quantizer.size() > 3) number(".axis", quantizer[3], DType::kI64);  // of the channels
   } else {
     number(".scale", quantizer[1], DType::kF64);
     number(".zero_point", quantizer[2], DType::kI64);

@@ -90,7 +90,7 @@ class Walk {
       return;
     }
     std::string name = path;
-    if (path.empty()) name = "tensor";  // the checkpoint is one tensor
+    if (id == objects_.pickle().root) name = "tensor";  // the checkpoint is one tensor
     if (!whole_ && !pick_.path.empty() && path != pick_.path) name = path.substr(pick_.path.size() + 1);
     std::vector<NamedTensor> parts;
     try {
@@ -230,7 +230,10 @@ void report_pick(const Pick& pick, bool whole, Model& model) {
 
 void read_tree(Objects& objects, const ReadOptions& options, Model& model) {
   TensorSearch search(objects);
-  if (!search.has_tensor(objects.pickle().root)) refuse_empty(objects, model);
+  const NodeId root = objects.pickle().root;
+  const bool empty = objects.pickle().kind(root) == NodeKind::kDict && objects.pickle().items(root).empty();
+  if (empty) return;  // the state_dict of a model without weights
+  if (!search.has_tensor(root)) refuse_empty(objects, model);
   const Pick pick = pick_part(objects, search, options);
   Walk(objects, search, options, pick, model).run();
   const bool whole = options.whole_tree && options.key.empty();

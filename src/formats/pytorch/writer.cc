@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <map>
 
@@ -42,6 +43,10 @@ class Writer final : public FormatWriter {
     for (const Tensor& tensor : model.tensors) {
       if (!is_utf8(tensor.info.name))
         problems.push_back(fmt::format("the name '{}' is not UTF-8; --rename it", printable(tensor.info.name)));
+      const auto& shape = tensor.info.shape;
+      if (std::any_of(shape.begin(), shape.end(), [](std::uint64_t size) { return size >> 63 != 0; }))
+        problems.push_back(
+            fmt::format("tensor '{}' has a dimension of more than 63 bits", printable(tensor.info.name)));
       if (info(tensor.info.dtype).torch.empty()) {
         problems.push_back(
             fmt::format("tensor '{}' is {}, which torch doesn't have; --exclude it or cast it with --tensor-dtype",

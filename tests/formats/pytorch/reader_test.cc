@@ -298,6 +298,31 @@ TEST(PytorchReader, ATensorThatIsGivenAnotherStorageIsNamed) {
   EXPECT_THAT(model.refused[0].reason, HasSubstr("another storage"));
 }
 
+TEST(PytorchReader, AChannelwiseQuantizedTensorKeepsItsAxis) {
+  const std::string storage =
+      "(" + text_op("storage") + global_op("torch", "QInt32Storage") + text_op("0") + text_op("cpu") + int_op(4) + "tQ";
+  const std::string quantized = global_op("torch._utils", "_rebuild_qtensor") + "(" + storage + int_op(0) +
+                                tuple_op({2, 2}) + tuple_op({2, 1}) + "(" + global_op("torch", "per_channel_affine") +
+                                tensor_op({.key = "1"}) + tensor_op({.key = "1"}) + "K\x01t\x89" +
+                                global_op("collections", "OrderedDict") + ")RtR";
+  const Model model = open(checkpoint(dict_op({{"q", quantized}}), {{"archive/data/1", kFloats}}));
+  ASSERT_EQ(model.tensors.size(), 4u);
+  EXPECT_EQ(model.tensors[3].info.name, "q.axis");
+  std::int64_t axis = 0;
+  model.tensors[3].data->read(0, std::as_writable_bytes(std::span(&axis, 1)));
+  EXPECT_EQ(axis, 1);
+}
+
+TEST(PytorchReader, ATensorMayHaveAnEmptyName) {
+  EXPECT_EQ(open(checkpoint(dict_op({{"", tensor_op()}}))).tensors.at(0).info.name, "");
+  EXPECT_EQ(open(checkpoint(tensor_op())).tensors.at(0).info.name, "tensor");
+}
+
+TEST(PytorchReader, AnEmptyStateDictIsAModelWithoutTensors) {
+  EXPECT_TRUE(open(checkpoint("}")).tensors.empty());
+  expect_refused(checkpoint(dict_op({{"epoch", "K\x01"}})), ErrorCode::kUnsupported, "no tensors");
+}
+
 TEST(PytorchReader, RefusesPicklesWithoutTensors) {
   expect_refused(pickle_of(global_op("os", "system") + "(" + text_op("id") + "tR"), ErrorCode::kUnsupported,
                  "os.system");
