@@ -4,6 +4,7 @@ usage: schemas.py WCONV SOURCE_FOLDER"""
 import copy
 import json
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -57,7 +58,7 @@ def check(name, text, what):
 
 
 def run(name, *arguments, status=0):
-    """Checks each line of stdout: a document of the schema `name`, or an error."""
+    """Checks each line of stdout: a document of the schema `name`, or an error. Status None: any."""
     result = subprocess.run([wconv, "--json", *arguments], capture_output=True, text=True, check=False, timeout=30)
     what = " ".join(arguments)
     if status is not None and result.returncode != status:
@@ -93,7 +94,6 @@ def rejects(name, text, change):
 
 
 def write_safetensors(path, floats, name="w"):
-    import struct
     header = json.dumps({name: {"dtype": "F32", "shape": [len(floats)], "data_offsets": [0, 4 * len(floats)]}}).encode()
     header += b" " * (-len(header) % 8)
     with open(path, "wb") as file:
@@ -125,11 +125,16 @@ with tempfile.TemporaryDirectory() as folder:
     for other in "bcd":
         run("verify", "verify", at("a.safetensors"), at(other + ".safetensors"), status=1)
     run("inspect", "inspect", at("a.safetensors"), "--stats")
+    os.mkdir(at("untied"))
+    os.symlink(os.path.join(model, "model.safetensors"), at("untied/model.safetensors"))
+    with open(at("untied/config.json"), "w", encoding="utf-8") as file:
+        json.dump({"architectures": ["Qwen2ForCausalLM"], "tie_word_embeddings": False}, file)
+    run("verify", "verify", at("untied"), status=1)
     run("convert", "convert", at("b.safetensors"), "-o", at("whole.safetensors"))
     with open(at("whole.safetensors"), "r+b") as file:
         file.seek(-1, os.SEEK_END)
         file.write(b"x")
-    run("verify", "verify", at("whole.safetensors"), "--manifest", status=None)
+    run("verify", "verify", at("whole.safetensors"), "--manifest", status=1)
     out = run("inspect", "inspect", at("none"), status=66).stdout
     rejects("error", out, lambda d: d["error"].update(code="other"))
     run("inspect", "inspect", "--wrong", status=2)
