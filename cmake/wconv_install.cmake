@@ -4,10 +4,12 @@ include(CMakePackageConfigHelpers)
 install(TARGETS wconv_tool RUNTIME COMPONENT tool)
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tool)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tool RENAME copyright)
+# Debian's zsh looks into share/zsh/vendor-completions instead; the preset deb says so.
+set(WCONV_ZSH_FOLDER ${CMAKE_INSTALL_DATADIR}/zsh/site-functions CACHE STRING "Where the completion of zsh is installed")
 set(MANUAL ${PROJECT_BINARY_DIR}/manual)
 install(FILES ${MANUAL}/wconv.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tool)
 install(FILES ${MANUAL}/wconv DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT tool)
-install(FILES ${MANUAL}/_wconv DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT tool)
+install(FILES ${MANUAL}/_wconv DESTINATION ${WCONV_ZSH_FOLDER} COMPONENT tool)
 install(FILES ${MANUAL}/wconv.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT tool)
 
 if(WCONV_STATIC)  # the licences of the libraries in the program

@@ -21,14 +21,14 @@ else()
   set(CPACK_DEBIAN_TOOL_PACKAGE_NAME wconv)
   set(CPACK_DEBIAN_TOOL_PACKAGE_SECTION science)
   set(CPACK_DEBIAN_TOOL_PACKAGE_SHLIBDEPS ON)
-  set(CPACK_COMPONENT_TOOL_DESCRIPTION "Inspect, convert and verify model weights\n\
-Shows what is in PyTorch checkpoints, safetensors, GGUF and ONNX files without running anything in them, converts \
-between these formats, and compares models value by value.")
+  set(CPACK_COMPONENT_TOOL_DESCRIPTION "Shows what is in PyTorch checkpoints, safetensors, GGUF and ONNX files\n\
+without running anything in them, converts between these formats, and\n\
+compares models value by value.")
   set(CPACK_DEBIAN_DEV_PACKAGE_NAME libwconv-dev)
   set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
   set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libdeflate-dev, libfmt-dev, libhwy-dev, libpcre2-dev, libssl-dev, libxxhash-dev, \
 libzstd-dev, pkgconf | pkg-config, zlib1g-dev")
-  set(CPACK_COMPONENT_DEV_DESCRIPTION "Headers and static libraries of wconv\n\
-Reading, converting and comparing the weights of AI models from C++20 programs; CMake finds it as wconv::wconv.")
+  set(CPACK_COMPONENT_DEV_DESCRIPTION "Headers and static libraries, to read, convert and compare models in\n\
+C++20 programs. CMake finds them as wconv::wconv.")
 endif()
 include(CPack)
