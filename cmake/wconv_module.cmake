@@ -21,17 +21,22 @@ if(WCONV_FUZZ)
   target_compile_options(wconv_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# wconv_module(<folder below src> [DEPENDS <folder>...] [LINKS <target>...]): one static library of the folder's *.cc.
-# A dependency must have been declared before, so a cycle cannot be configured.
+# wconv_module(<folder below src> [DEPENDS <folder>...] [LINKS <target>...] [HEADERS <target>...]): one static library of
+# the folder's *.cc. HEADERS are libraries without code, which a user of the installed package needs not have. A
+# dependency must have been declared before, so a cycle cannot be configured.
 function(wconv_module FOLDER)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LINKS;HEADERS" ${ARGN})
   string(REPLACE "/" "_" MODULE ${FOLDER})
   file(GLOB SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/${FOLDER}/*.cc)
   if(NOT SOURCES)
     message(FATAL_ERROR "src/${FOLDER} holds no source")
   endif()
   add_library(wconv_${MODULE} STATIC ${SOURCES})
-  target_link_libraries(wconv_${MODULE} PUBLIC wconv_flags ${ARG_LINKS})
+  set_property(GLOBAL APPEND PROPERTY WCONV_MODULES wconv_${MODULE})
+  target_link_libraries(wconv_${MODULE} PUBLIC ${ARG_LINKS})
+  foreach(TARGET wconv_flags ${ARG_HEADERS})
+    target_link_libraries(wconv_${MODULE} PUBLIC $<BUILD_INTERFACE:${TARGET}>)
+  endforeach()
   foreach(DEPENDENCY ${ARG_DEPENDS})
     string(REPLACE "/" "_" DEPENDENCY wconv_${DEPENDENCY})
     if(NOT TARGET ${DEPENDENCY})

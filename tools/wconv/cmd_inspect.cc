@@ -128,8 +128,7 @@ Verb add_inspect(CLI::App& app, const Globals& globals) {
   CLI::App* verb =
       app.add_subcommand("inspect", "Show what is in a model: totals, dtypes, metadata, tensors, findings");
   verb->add_option("MODEL", arguments->models, "Files, folders or index files")->type_name("")->required()->take_all();
-  add_list(*verb, "--tensors", arguments->tensors, "List only the tensors whose names match; may be repeated")
-      ->type_name("GLOB");
+  add_list(*verb, "--tensors", arguments->tensors, "List only the tensors whose names match")->type_name("GLOB");
   add_text(*verb, "--key", arguments->key, "Part of a nested PyTorch checkpoint to show, e.g. model_state_dict")
       ->type_name("PATH");
   verb->add_flag("--stats", arguments->stats, "Read all values: min, max, mean, sd, zeros, NaN, infinite, percentiles");

@@ -6,6 +6,7 @@
 #include <new>
 #include <sstream>
 
+#include "app.h"
 #include "core/nearest.h"
 #include "tool.h"
 #include "wconv/error.h"
@@ -13,33 +14,6 @@
 
 namespace wconv::tool {
 namespace {
-
-// "--include GLOB ...": without the checks and exclusions that CLI11 would add, which the error messages name.
-class HelpFormatter : public CLI::Formatter {
- public:
-  std::string make_option_opts(const CLI::Option* option) const override {
-    const std::string type = option->get_type_name();
-    const std::string name = type.substr(0, type.find(':'));
-    return (name.empty() ? "" : " " + name) + (option->get_expected_max() > 1 ? " ..." : "");
-  }
-};
-
-// Global options stand on the program and on every verb, so that they may come before or after its name.
-void add_globals(CLI::App& app, Globals& globals) {
-  app.add_option("--threads", globals.threads, "Threads to use (default: all cores)")
-      ->type_name("N")
-      ->check(CLI::Range(0u, 4096u));
-  app.add_option_function<std::string>(
-         "--max-memory", [&](const std::string& text) { globals.max_memory = parse_size("--max-memory", text); },
-         "Limit of the memory that convert uses for weights, e.g. 512MiB")
-      ->type_name("SIZE");
-  app.add_flag("--json", globals.json, "Print one JSON document instead of text");
-  CLI::Option* quiet = app.add_flag("-q,--quiet", globals.quiet, "Print no warnings, no progress and no report");
-  app.add_flag("-v,--verbose", globals.verbose, "Print notes about what is done, and lists in full")->excludes(quiet);
-  app.add_option("--color", globals.color, "Colour the output: auto, always or never")
-      ->type_name("WHEN")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
-}
 
 // An option or verb with the fewest edits to `text`, as "; did you mean 'TEXT'?"; empty where none is near.
 std::string did_you_mean(const std::string& text, const std::vector<std::string>& known) {
@@ -89,21 +63,12 @@ bool asks_for_json(int argc, char** argv) {
   return false;
 }
 
-int parse_and_run(CLI::App& app, Globals& globals, int argc, char** argv) {
-  // The last of several values of one option counts.
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  add_globals(app, globals);
-  app.require_subcommand(1);
-  const std::vector<Verb> verbs = {add_inspect(app, globals), add_convert(app, globals), add_verify(app, globals)};
-  for (const Verb& verb : verbs) {
-    verb.app->group("Commands");
-    verb.app->option_defaults()->group("Options of every command");
-    add_globals(*verb.app, globals);
-  }
+int parse_and_run(const CommandLine& line, const Globals& globals, int argc, char** argv) {
+  CLI::App& app = *line.app;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) throw Error(ErrorCode::kUsage, usage_message(app, verbs, error));
+    if (error.get_exit_code() != 0) throw Error(ErrorCode::kUsage, usage_message(app, line.verbs, error));
     std::ostringstream text;
     app.exit(error, text, text);  // --help, --version
     print(text.str());
@@ -112,7 +77,7 @@ int parse_and_run(CLI::App& app, Globals& globals, int argc, char** argv) {
   }
   set_up_log(globals);
   kernel_target();  // throws where WCONV_KERNELS names what is unknown or not available here
-  for (const Verb& verb : verbs) {
+  for (const Verb& verb : line.verbs) {
     if (!verb.app->parsed()) continue;
     const int status = verb.run();
     flush();
@@ -124,24 +89,8 @@ int parse_and_run(CLI::App& app, Globals& globals, int argc, char** argv) {
 int run(int argc, char** argv) {
   Globals globals;
   globals.json = asks_for_json(argc, argv);
-  CLI::App app("Inspect, convert and verify the weights of AI models.", "wconv");
-  app.set_version_flag(
-      "--version", [] { return fmt::format("wconv {} ({})", WCONV_VERSION, kernel_target()); },
-      "Print the version and the kernels in use");
-  app.set_help_flag("-h,--help", "Print this help");
-  const auto formatter = std::make_shared<HelpFormatter>();
-  formatter->column_width(34);
-  formatter->label("SUBCOMMAND", "COMMAND");
-  formatter->label("SUBCOMMANDS", "COMMANDS");
-  formatter->label("Positionals", "Arguments");
-  app.formatter(formatter);
-  app.footer(
-      "Exit status: 0 done; 1 compared and different; 2 wrong usage; 65 input damaged, unsafe or unsupported; 66 "
-      "input\n"
-      "missing; 70 a bug of wconv; 74 reading or writing failed; 75 output busy, try again; 130, 143 interrupted.\n"
-      "Options of every command may come before or after its name.");
   try {
-    return parse_and_run(app, globals, argc, argv);
+    return parse_and_run(make_command_line(globals), globals, argc, argv);
   } catch (const Error& error) {
     return report_error(globals, error);
   } catch (const std::bad_alloc&) {

@@ -10,8 +10,6 @@
 
 #include <array>
 #include <cerrno>
-#include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -38,8 +36,6 @@ spdlog::logger& log() {
   }();
   return logger;
 }
-
-bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
 }  // namespace
 
@@ -219,32 +215,6 @@ bool use_color(const Globals& globals) {
   const char* no_color = std::getenv("NO_COLOR");
   const char* term = std::getenv("TERM");
   return !(no_color && *no_color) && term && std::string_view(term) != "dumb";
-}
-
-std::function<void(std::uint64_t, std::uint64_t)> progress_bar(const Globals& globals, std::string label) {
-  if (globals.quiet || globals.json || !stderr_is_terminal()) return nullptr;
-  using Clock = std::chrono::steady_clock;
-  struct State {
-    Clock::time_point start = Clock::now(), drawn{};
-  };
-  return [state = std::make_shared<State>(), label = std::move(label)](std::uint64_t done, std::uint64_t total) {
-    const auto now = Clock::now();
-    if (done >= total) {
-      std::fputs("\r\x1b[K", stderr);
-      return;
-    }
-    if (now - state->drawn < std::chrono::milliseconds(100)) return;
-    state->drawn = now;
-    const double seconds = std::chrono::duration<double>(now - state->start).count();
-    const double rate = static_cast<double>(done) / std::max(seconds, 1e-3);
-    const double share = static_cast<double>(done) / static_cast<double>(total);
-    const int filled = static_cast<int>(share * 24);
-    const auto left = static_cast<std::uint64_t>(static_cast<double>(total - done) / std::max(rate, 1.0));
-    const std::string line =
-        fmt::format("\r\x1b[K{} [{:=<{}}{:{}}] {:3.0f} %  {}/s  {}:{:02} left", label, "", filled, "", 24 - filled,
-                    share * 100, human_size(static_cast<std::uint64_t>(rate)), left / 60, left % 60);
-    std::fputs(line.c_str(), stderr);
-  };
 }
 
 std::string json_strings(const std::vector<std::string>& strings) {

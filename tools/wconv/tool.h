@@ -19,11 +19,11 @@ struct Globals {
   unsigned threads = 0;          // 0: all cores
   std::uint64_t max_memory = 0;  // bytes; 0: the default
   bool json = false, quiet = false, verbose = false;
-  std::string color = "auto";
+  std::string color = "auto", progress = "auto";
 };
 
 // One verb: declares its options on `app` and returns what runs it; that returns the exit status or throws Error.
-// The CLI::App tree is the one table of options: help, man page and completions are made from it.
+// app.h makes the tree of them.
 struct Verb {
   CLI::App* app = nullptr;
   std::function<int()> run;
@@ -87,8 +87,9 @@ inline std::string green(const Globals& globals, std::string_view text) {
   return use_color(globals) ? "\x1b[32m" + std::string(text) + "\x1b[0m" : std::string(text);
 }
 
-// A progress bar on stderr with rate and ETA, only where stderr is a terminal and neither --quiet nor --json was given;
-// otherwise empty.
+// What is called with the bytes done and to do; `label` is "reading", "converting" or "comparing". --progress auto: a
+// bar on stderr with rate and ETA where that is a terminal and neither --quiet nor --json was given. --progress json:
+// one JSON object a line on stderr, at most one a second and one at the end. Otherwise empty.
 std::function<void(std::uint64_t, std::uint64_t)> progress_bar(const Globals& globals, std::string label);
 
 // A JSON list of strings.

@@ -1,0 +1,47 @@
+# Installs the build into a temporary prefix, builds docs/examples/find_package against it, and runs that on a model.
+# cmake -D BUILD=<build folder> -D SOURCE=<source folder> -D GENERATOR=<generator> -P find_package.cmake
+cmake_minimum_required(VERSION 3.25)
+set(WORK ${BUILD}/tests/find_package)
+file(REMOVE_RECURSE ${WORK})
+
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE err)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${ARGV}: ${status}\n${out}${err}")
+  endif()
+  set(out "${out}" PARENT_SCOPE)
+endfunction()
+
+function(expect text part)
+  string(FIND "${text}" "${part}" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "'${part}' is not in:\n${text}")
+  endif()
+endfunction()
+
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+run(${WORK}/prefix/bin/wconv --version)
+expect("${out}" "wconv ")
+run(${CMAKE_COMMAND} -S ${SOURCE}/docs/examples/find_package -B ${WORK}/build -G ${GENERATOR}
+    -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_PREFIX_PATH=${WORK}/prefix)
+run(${CMAKE_COMMAND} --build ${WORK}/build)
+run(${WORK}/build/list_tensors ${SOURCE}/tests/models/kjv-qwen2)
+expect("${out}" "model.embed_tokens.weight  BF16  [")
+string(REGEX MATCHALL "\n" lines "${out}")
+list(LENGTH lines tensors)
+if(NOT tensors EQUAL 74)
+  message(FATAL_ERROR "74 tensors expected, ${tensors} found:\n${out}")
+endif()
+
+# Nothing of the source or build folder may be needed.
+file(GLOB_RECURSE files ${WORK}/prefix/*.cmake)
+foreach(file ${files})
+  file(READ ${file} text)
+  foreach(folder ${SOURCE}/src ${SOURCE}/include ${BUILD}/)
+    string(REPLACE ${WORK} "" plain "${text}")
+    string(FIND "${plain}" "${folder}" at)
+    if(NOT at EQUAL -1)
+      message(FATAL_ERROR "${file} names ${folder}")
+    endif()
+  endforeach()
+endforeach()
