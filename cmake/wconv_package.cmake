@@ -1,5 +1,5 @@
 # CPack: wconv_*.deb and libwconv-dev_*.deb with Debian's shared libraries; a .tar.gz of the tool with WCONV_STATIC.
-set(WCONV_MAINTAINER "Seed 18a41e14 maintainers <maintainers@users.noreply.a-seed-18a41e14.example>" CACHE STRING
+set(WCONV_MAINTAINER "wconv maintainers <maintainers@wconv.invalid>" CACHE STRING
     "Maintainer that the Debian packages name")
 set(CPACK_PACKAGE_NAME wconv)
 set(CPACK_PACKAGE_VENDOR "wconv")

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "core/zstd_file.h"
 #include "wconv/error.h"
 
 namespace wconv {
@@ -57,17 +58,20 @@ std::shared_ptr<const File> open_referenced(const File& from, const std::string&
   const auto refuse = [&](std::string_view what) {
     fail(ErrorCode::kCorrupt, "{}: '{}' {}; put the file itself there", field, path, what);
   };
-  if (!from.is_on_disk()) missing();  // bytes in memory have nothing beside them
+  if (!from.stored().is_on_disk()) missing();  // bytes in memory have nothing beside them
   const fs::path folder = from.path().find('/') == std::string::npos ? "." : fs::path(from.path()).parent_path();
   std::error_code error;
   const fs::path real_folder = fs::canonical(folder, error);
-  const fs::path real_path = error ? fs::path() : fs::canonical(folder / path, error);
+  const std::string stored = plain_or_zst((folder / path).string());
+  const bool packed = stored != (folder / path).string();
+  const fs::path real_path = error ? fs::path() : fs::canonical(stored, error);
   if (error) missing();
   const Place place = place_of(real_folder, real_path);
   if (place == Place::kOutside) refuse("is a link that leaves the model's folder");
-  if (place == Place::kFolder && real_path != (real_folder / path).lexically_normal()) refuse("is a symbolic link");
+  if (place == Place::kFolder && real_path != (real_folder / (packed ? path + ".zst" : path)).lexically_normal())
+    refuse("is a symbolic link");
   if (!fs::is_regular_file(real_path, error)) refuse("is no regular file");
-  auto file = File::open((folder / path).string());
+  auto file = File::open(stored);
   struct stat opened {
   }, checked{};
   if (::fstat(file->descriptor().get(), &opened) != 0 || ::stat(real_path.c_str(), &checked) != 0 ||
@@ -75,7 +79,7 @@ std::shared_ptr<const File> open_referenced(const File& from, const std::string&
     refuse("was replaced while it was opened");
   }
   if (place == Place::kFolder && opened.st_nlink > 1) refuse("has several hard links");
-  return file;
+  return packed ? unpacked(file) : file;  // by its name: numbers may begin like a zstd frame
 }
 
 }  // namespace wconv

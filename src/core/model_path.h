@@ -19,7 +19,8 @@ bool stays_in_model(const std::string& folder, const std::string& path);
 
 // Opens the file that the model file `from` refers to as `path`. Stricter than the two above, for data that becomes
 // part of an output: below the folder no symbolic links, and no file of several hard links. In a Hugging Face cache,
-// links to the same model's blobs are right. Throws Error(kMissing) where there is none, Error(kCorrupt) otherwise.
+// links to the same model's blobs are right. Where only `path`.zst is there, that is unpacked. Throws Error(kMissing)
+// where there is none, Error(kCorrupt) otherwise.
 std::shared_ptr<const File> open_referenced(const File& from, const std::string& path, std::string_view field);
 
 }  // namespace wconv

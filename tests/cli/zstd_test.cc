@@ -138,6 +138,39 @@ TEST_F(ZstdFiles, PartsOfGgufAreCompressed) {
   EXPECT_EQ(result.status, 66) << result.err;
 }
 
+// A model whose numbers lie in w.bin.
+std::string external_onnx(const TempDir& folder) {
+  const std::string cases = WCONV_TEST_DATA "/cases/D01/";
+  write_file(folder / "w.bin", read_file(cases + "w.bin"));
+  write_file(folder / "in.onnx", read_file(cases + "ok.onnx"));
+  return folder / "in.onnx";
+}
+
+TEST_F(ZstdFiles, ExternalDataIsCompressedBesideItsModel) {
+  const TempDir plain;
+  const std::string model = external_onnx(plain);
+  ASSERT_EQ(convert(model, "m.onnx.zst").status, 0);
+  EXPECT_EQ(folder_.names(), Names({"m.onnx.data.zst", "m.onnx.zst", "m.onnx.zst.wconv.json"}));
+  EXPECT_EQ(wconv({"verify", model, folder_ / "m.onnx.zst"}).status, 0);
+  EXPECT_EQ(wconv({"verify", folder_ / "m.onnx.zst", "--manifest"}).status, 0);
+  // Both models would refer to one file of data.
+  expect_usage(convert(model, "m.onnx"), "'m.onnx.data.zst'");
+  ASSERT_EQ(convert(model, "m.onnx", {"--compress", "zstd", "--force"}).status, 0);
+  EXPECT_FALSE(read_file(folder_ / "m.onnx").starts_with("\x28\xb5\x2f\xfd"));  // its graph is plain
+  EXPECT_EQ(wconv({"verify", model, folder_ / "m.onnx"}).status, 0);
+}
+
+TEST_F(ZstdFiles, ExternalDataIsUnpackedByItsNameAlone) {
+  const std::string model = external_onnx(folder_);
+  const std::string numbers = read_file(folder_ / "w.bin");
+  write_file(folder_ / "w.bin", "\x28\xb5\x2f\xfd" + numbers.substr(4));
+  EXPECT_EQ(wconv({"inspect", model, "--hash"}).status, 0);
+  if (run({"zstd", "--version"}).status != 0) GTEST_SKIP() << "zstd is not installed";
+  ASSERT_EQ(run({"zstd", "-q", "--rm", folder_ / "w.bin"}).status, 0);
+  ASSERT_EQ(run({"zstd", "-q", model}).status, 0);
+  EXPECT_EQ(wconv({"verify", model, model + ".zst"}).status, 0);
+}
+
 TEST_F(ZstdFiles, WeightsInAFolderAreCompressedAndNothingElse) {
   const TempDir model;
   fs::copy_file(input_, model / "model.safetensors");

@@ -1,6 +1,7 @@
 // wconv convert IN -o OUT: read, pass, plan, execute, record.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -273,8 +274,9 @@ void warn_unchecked(const Model& model, ConvertSummary& summary) {
 
 // A file among shards has a manifest of the name that all of them share.
 std::string manifest_of(const OutputPlace& place, const Layout& layout) {
-  const std::string& name = layout.files.size() == 1 ? place.file_name : place.write.file_name;
-  return manifest_name(name, place.write.folder);
+  const bool named = std::any_of(layout.files.begin(), layout.files.end(),
+                                 [&](const OutputFile& file) { return file.name == place.file_name; });
+  return manifest_name(named ? place.file_name : place.write.file_name, place.write.folder);
 }
 
 // Files of an earlier output that this one takes the place of: only --force removes them.

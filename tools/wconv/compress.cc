@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/zstd_file.h"
 #include "core/zstd_writer.h"
 #include "wconv/error.h"
 
@@ -33,11 +34,13 @@ int compression_level(const std::string& option, std::string_view output) {
 
 void compress_weights(Layout& layout, int level, const std::string& file_name) {
   if (level == 0) return;
-  const bool single = layout.files.size() == 1 && !file_name.empty();
+  const std::string_view plain = without_zst(file_name);
+  const bool with_main = layout.files.size() == 1 || plain != file_name;
   for (OutputFile& file : layout.files) {
-    if (!single && !has_weights(file)) continue;
+    const bool is_main = with_main && !file_name.empty() && file.name == plain;
+    if (!is_main && !has_weights(file)) continue;
     file.zstd_level = level;
-    file.name = single ? file_name : file.name + std::string(kEnding);
+    file.name = is_main ? file_name : file.name + std::string(kEnding);
   }
 }
 

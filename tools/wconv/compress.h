@@ -12,9 +12,10 @@ namespace wconv::tool {
 // too. Throws Error(kUsage).
 int compression_level(const std::string& option, std::string_view output);
 
-// Files with weights are compressed. A single one is called `file_name`, as the user said; shards and the files of a
-// folder (`file_name` is empty) get the ending .zst. An index keeps the plain names: it is right again once the shards
-// are unpacked.
+// Files with weights are compressed. A single one is called `file_name`, as the user said; so is the one that others
+// stand beside, an ONNX model, where `file_name` ends in .zst. Those others, shards, and the files of a folder
+// (`file_name` is empty) get the ending .zst. An index, and a model with external data, keep the plain names: they are
+// right again once the rest is unpacked.
 void compress_weights(Layout& layout, int level, const std::string& file_name);
 
 }  // namespace wconv::tool

@@ -56,7 +56,9 @@ std::vector<std::string> earlier_output(const std::string& folder, const FormatW
     }
     candidates.push_back(name);
   }
-  if (writer.name() == "onnx") candidates.push_back(write.file_name + ".data");
+  if (writer.name() == "onnx") {
+    for (const char* ending : {".data", ".data.zst"}) candidates.push_back(write.file_name + ending);
+  }
   if (!manifest.empty()) candidates.push_back(manifest);
   for (const std::string& candidate : candidates) {
     const bool written = std::any_of(layout.files.begin(), layout.files.end(),
