@@ -3,7 +3,7 @@
 
 usage: tests/bench/bench.py [--wconv build/release/wconv] [--folder FOLDER] [--gib N] [--rounds N] [--python PYTHON]
 
-FOLDER (default: build/bench) needs room for five files of N GiB (default 2). PYTHON is one with torch and safetensors.
+FOLDER (default: build/bench) needs room for eleven files of N GiB (default 2). PYTHON is one with torch and safetensors.
 Each row runs A and B in turn, `rounds` times; the ratio is that of their fastest runs, for what disturbs a run (a virtual
 machine's memory, most of all) only ever makes it slower. Files are in the page cache when they are read; both sides end
 with the output synced to disk. Peak RSS is that of wconv alone.
@@ -34,14 +34,17 @@ def run(command, allowed=(0,)):
     return time.perf_counter() - start, usage.ru_maxrss / 1024
 
 
-def write_safetensors(path, dtype, tensors, bytes_each, shape):
-    """Random weights in [-2, 2); the blocks repeat, which no step here can profit from."""
+def random_block(dtype):
+    """A million weights in [-2, 2), to be repeated, which no step here can profit from."""
     generator = random.Random(1)
     values = 1 << 20
     if dtype == "F32":
-        block = struct.pack(f"<{values}f", *(generator.uniform(-2, 2) for _ in range(values)))
-    else:  # the upper halves of F32
-        block = b"".join(struct.pack("<f", generator.uniform(-2, 2))[2:] for _ in range(values))
+        return struct.pack(f"<{values}f", *(generator.uniform(-2, 2) for _ in range(values)))
+    return b"".join(struct.pack("<f", generator.uniform(-2, 2))[2:] for _ in range(values))  # the upper halves of F32
+
+
+def write_safetensors(path, dtype, tensors, bytes_each, shape):
+    block = random_block(dtype)
     header = {f"model.layers.{i}.weight": {"dtype": dtype, "shape": shape, "data_offsets": [i * bytes_each, (i + 1) * bytes_each]}
               for i in range(tensors)}
     text = json.dumps(header).encode()
@@ -51,6 +54,56 @@ def write_safetensors(path, dtype, tensors, bytes_each, shape):
         for _ in range(tensors * bytes_each // len(block)):
             file.write(block)
         os.fsync(file.fileno())
+
+
+def varint(number):
+    data = b""
+    while number > 127:
+        data += bytes([number & 127 | 128])
+        number >>= 7
+    return data + bytes([number])
+
+
+def field(number, value):
+    """A field of a protobuf message: an integer, or text or a message with its length."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def write_onnx(path, tensors, rows, columns, data=None):
+    """F32 weights in the file itself or, at `data`, beside it; each is the input of a node. Numbers: onnx.proto."""
+    each = 4 * rows * columns
+    block = random_block("F32")
+    nodes, heads, outputs = b"", [], b""
+    for i in range(tensors):
+        nodes += field(1, field(1, f"w{i}") + field(2, f"y{i}") + field(4, "Identity"))
+        shape = b"".join(field(1, field(1, size)) for size in (rows, columns))
+        outputs += field(12, field(1, f"y{i}") + field(2, field(1, field(1, 1) + field(2, shape))))
+        tensor = field(1, rows) + field(1, columns) + field(2, 1) + field(8, f"w{i}")
+        if data:
+            for key, value in (("location", data.name), ("offset", str(i * each)), ("length", str(each))):
+                tensor += field(13, field(1, key) + field(2, value))
+            heads.append(field(5, tensor + field(14, 1)))
+        else:
+            tensor += varint(9 << 3 | 2) + varint(each)
+            heads.append(varint(5 << 3 | 2) + varint(len(tensor) + each) + tensor)
+    graph_bytes = sum(len(head) for head in heads) + (0 if data else tensors * each)
+    rest = field(2, "g") + outputs
+    with open(path, "wb") as file:
+        file.write(field(1, 8) + varint(7 << 3 | 2) + varint(len(nodes) + graph_bytes + len(rest)) + nodes)
+        for head in heads:
+            file.write(head)
+            if not data:
+                file.write(block * (each // len(block)))
+        file.write(rest + field(8, field(2, 17)))
+        os.fsync(file.fileno())
+    if data:
+        with open(data, "wb") as file:
+            for _ in range(tensors * each // len(block)):
+                file.write(block)
+            os.fsync(file.fileno())
 
 
 def write_many_tensors(path, count):
@@ -65,6 +118,9 @@ def write_inputs(folder, size):
     write_safetensors(folder / "f32.safetensors", "F32", size // each, each, [4096, 2048])
     write_safetensors(folder / "bf16.safetensors", "BF16", size // each, each, [4096, 4096])
     write_many_tensors(folder / "many.safetensors", 100_000)
+    # Protobuf ends at 2 GiB: 1.9 GB in one file, three times as much beside one.
+    write_onnx(folder / "one.onnx", int(0.91 * size) // each, 4096, 2048)
+    write_onnx(folder / "external.onnx", 3 * size // each, 4096, 2048, folder / "external.data")
 
 
 class Bench:
@@ -96,6 +152,12 @@ class Bench:
     def copy(self, source):
         return ["sh", "-c", 'cp "$1" "$2" && sync "$2"', "sh", self.folder / source, self.folder / "out.copy"]
 
+    def inspect(self, source):
+        inspect = [self.wconv, "inspect", self.folder / source]
+        gap = statistics.median(run(inspect)[0] for _ in range(9)) - statistics.median(
+            run([self.wconv, "--version"])[0] for _ in range(9))
+        print(f"| inspect {source} | wconv --version | +{1000 * gap:.1f} ms | +20 ms | | |", flush=True)
+
     def convert(self, source, target, *options):
         return [self.wconv, "convert", self.folder / source, "-o", self.folder / target, *options]
 
@@ -117,12 +179,17 @@ class Bench:
         a, b = self.folder / "f32.safetensors", self.folder / "f32.pth"
         self.row("verify, two files", [self.wconv, "verify", a, b], ["cat", a, b], "2", "cat")
         for source in ["f32.safetensors", "f32.pth"]:
-            inspect = [self.wconv, "inspect", self.folder / source]
-            gap = statistics.median(run(inspect)[0] for _ in range(9)) - statistics.median(
-                run([self.wconv, "--version"])[0] for _ in range(9))
-            print(f"| inspect {source} | wconv --version | +{1000 * gap:.1f} ms | +20 ms | | |")
+            self.inspect(source)
         seconds, rss = run([self.wconv, "inspect", self.folder / "many.safetensors"])
         print(f"| inspect of 100,000 tensors | | | 1 s, 50 MiB | {seconds:.2f} | {rss:.0f} |", flush=True)
+
+    def onnx(self):
+        for source, copied, where in [("one.onnx", "one.onnx", "one file"), ("external.onnx", "external.data", "external data")]:
+            size = (self.folder / copied).stat().st_size / 1e9
+            for kind, options in [("--no-manifest", ["--no-manifest"]), ("all digests", [])]:
+                self.row(f"ONNX F32 → F16, {size:.1f} GB, {where}, {kind}", self.convert(source, "out.onnx", "--dtype", "f16", *options),
+                         self.copy(copied), "1.5")
+            self.inspect(source)
 
     def compressed(self):
         """Half of the BF16 weights."""
@@ -171,6 +238,7 @@ def main():
     bench.header()
     bench.conversions()
     bench.reading()
+    bench.onnx()
     if shutil.which("zstd"):
         bench.compressed()
     if arguments.python:
