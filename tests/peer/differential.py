@@ -21,7 +21,6 @@ import re
 import resource
 import struct
 import subprocess
-import tempfile
 
 import gguf
 import safetensors
@@ -111,7 +110,7 @@ def reader_of(path):
     """The reference for this file, or None."""
     with open(path, "rb") as file:
         head = file.read(512)
-    if head.startswith((b"GGUF", b"FUGG")):
+    if head.startswith(b"GGUF"):
         return "gguf"
     if head.startswith((b"PK\x03\x04", b"\x80")) or head[257:262] == b"ustar":
         return "torch"
@@ -245,7 +244,6 @@ def main():
     counts, outcomes, explained = collections.Counter(), collections.Counter(), collections.defaultdict(list)
     without = 0
     files = sorted(f.absolute() for folder in options.folders for f in folder.rglob("*") if f.is_file())
-    os.chdir(tempfile.gettempdir())
     for file in files:
         reader = reader_of(file)
         if reader is None:
@@ -254,6 +252,7 @@ def main():
         outcome, said, reference_said = judge(wconv, reader, file)
         counts[reader] += 1
         outcomes[reader, outcome] += 1
+        outcomes[reader, "no-answer"] += reference_said.startswith(("hang:", "crash:"))
         if outcome not in ("both-accept", "both-refuse"):
             index = kind_of(kinds, reader, outcome, said, reference_said)
             explained[len(kinds) if index is None else index].append((reader, outcome, file, said, reference_said))
@@ -264,10 +263,11 @@ def main():
 
 
 def report(kinds, counts, outcomes, explained, with_files):
-    print(f"{'reference':12} {'files':>5} {'both accept':>12} {'both refuse':>12} {'differ':>7}")
+    print("reference    files  both accept  both refuse  differ  reference hangs or crashes")
     for reader in READERS:
         both = outcomes[reader, "both-accept"], outcomes[reader, "both-refuse"]
-        print(f"{reader:12} {counts[reader]:5} {both[0]:12} {both[1]:12} {counts[reader] - sum(both):7}")
+        differ = counts[reader] - sum(both)
+        print(f"{reader:12} {counts[reader]:5} {both[0]:12} {both[1]:12} {differ:7} {outcomes[reader, 'no-answer']:11}")
     for index, rows in sorted(explained.items()):
         if index < len(kinds):
             print(f"{len(rows):4}  {kinds[index][0]}: {kinds[index][1]}: {kinds[index][4]}")
