@@ -21,6 +21,7 @@ import re
 import resource
 import struct
 import subprocess
+import tempfile
 
 import gguf
 import safetensors
@@ -240,6 +241,7 @@ def main():
     parser.add_argument("folders", nargs="+", type=pathlib.Path)
     options = parser.parse_args()
     wconv = os.path.abspath(options.wconv)
+    tempfile.gettempdir()  # is found by writing, which the children cannot; torch asks for it before it looks at a tar
     kinds = kinds_of(pathlib.Path(__file__).with_name("differences.tsv"))
     counts, outcomes, explained = collections.Counter(), collections.Counter(), collections.defaultdict(list)
     without = 0

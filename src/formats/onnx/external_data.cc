@@ -76,9 +76,10 @@ ExternalFiles::Place ExternalFiles::find(const ExternalData& data, std::uint64_t
   file->read(0, head);
   refuse_known_impostors(*file, head);
   if (whole_file && bytes < file->size())
-    fail_at(data.at, ErrorCode::kCorrupt,
-            "external_data has no offset and no length, so that '{}' is the tensor: {} bytes; dims and data_type need {}",
-            *data.location, file->size(), bytes);
+    fail_at(
+        data.at, ErrorCode::kCorrupt,
+        "external_data has no offset and no length, so that '{}' is the tensor: {} bytes; dims and data_type need {}",
+        *data.location, file->size(), bytes);
   fail_at(data.at, ErrorCode::kCorrupt,
           "it lies in '{}' from byte {} on and has {} bytes, but that file has {}: truncated?", *data.location, offset,
           bytes, file->size());
