@@ -69,10 +69,17 @@ ExternalFiles::Place ExternalFiles::find(const ExternalData& data, std::uint64_t
   if (data.length && *data.length != bytes)
     fail_at(data.at, ErrorCode::kCorrupt, "external_data has a length of {} bytes; dims and data_type need {}",
             *data.length, bytes);
-  if (offset <= file->size() && bytes <= file->size() - offset) return {file, offset};
+  const bool whole_file = !data.offset && !data.length;
+  if (whole_file ? bytes == file->size() : offset <= file->size() && bytes <= file->size() - offset)
+    return {file, offset};
   std::vector<std::byte> head(std::min<std::uint64_t>(file->size(), 4096));
   file->read(0, head);
   refuse_known_impostors(*file, head);
+  if (whole_file && bytes < file->size())
+    fail_at(
+        data.at, ErrorCode::kCorrupt,
+        "external_data has no offset and no length, so that '{}' is the tensor: {} bytes; dims and data_type need {}",
+        *data.location, file->size(), bytes);
   fail_at(data.at, ErrorCode::kCorrupt,
           "it lies in '{}' from byte {} on and has {} bytes, but that file has {}: truncated?", *data.location, offset,
           bytes, file->size());

@@ -39,7 +39,7 @@ bool Cursor::next() {
   std::uint64_t size = 0;
   switch (field_.wire) {
     case Wire::varint:
-      field_.value = read_varint(reader_, position_, end_, "a number", message_);
+      field_.value = read_varint(reader_, position_, end_, "a value", message_);
       size = position_ - field_.begin;
       position_ = field_.begin;
       break;

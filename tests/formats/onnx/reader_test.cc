@@ -175,13 +175,19 @@ TEST_F(External, Ranges) {
   };
   EXPECT_EQ(open_model(with("offset", "12"), {}).tensors.at(0).source_offset, 12u);
   EXPECT_EQ(open_model(with("length", "8"), {}).tensors.size(), 1u);
-  EXPECT_TRUE(has_finding(open_model(with("__class__", "x"), {}), "external-key", "'__class__'"));
+  expect_refused(with("checksum", "x"), ErrorCode::kCorrupt, "no length, so that 'w.bin' is the tensor: 20 bytes");
   expect_refused(with("offset", "13"), ErrorCode::kCorrupt, "from byte 13 on and has 8 bytes, but that file has 20");
   expect_refused(with("offset", "18446744073709551615"), ErrorCode::kCorrupt, "that file has 20");
   expect_refused(with("length", "7"), ErrorCode::kCorrupt, "length of 7 bytes");
   for (const std::string_view number : {"-1", "", "8x", "0x8", "99999999999999999999"})
     expect_refused(with("offset", number), ErrorCode::kCorrupt, "is no number");
   expect_refused(with("location", "w.bin"), ErrorCode::kCorrupt, "'location' stands there twice");
+}
+
+TEST_F(External, UnknownKeys) {
+  data("w.bin");
+  write_file(path("m.onnx"), model_with({external("w", "w.bin").message(13, entry("__class__", "x"))}).bytes());
+  EXPECT_TRUE(has_finding(open_model(path("m.onnx"), {}), "external-key", "'__class__'"));
 }
 
 TEST_F(External, AnLfsPointerInItsPlace) {

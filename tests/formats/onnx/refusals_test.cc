@@ -29,9 +29,9 @@ TEST(OnnxRefusals, Wire) {
     EXPECT_EQ(refused.offset, offset) << refused.text;
   };
   using namespace std::string_view_literals;
-  corrupt("\x08"sv, "ends inside a number", 1);
+  corrupt("\x08"sv, "ends inside a value", 1);
   corrupt("\x08\x0a\x88"sv, "ends inside a tag", 2);
-  corrupt("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"sv, "a number of more than 10 bytes", 1);
+  corrupt("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"sv, "a value is a number of more than 10 bytes", 1);
   corrupt("\x02\x00"sv, "no tag of a field", 0);
   corrupt("\xff\xff\xff\xff\xff\x01"sv, "no tag of a field", 0);
   corrupt("\x3a\x05xx"sv, "field 7 claims 5 bytes, 2 are left", 0);
