@@ -1,0 +1,116 @@
+// What opens is written in every format that can hold it and read again: the same tensors and metadata. An ONNX file
+// has a graph around its tensors and is rewritten; nothing else becomes ONNX.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+
+#include "core/hash.h"
+#include "wconv/engine.h"
+#include "wconv/error.h"
+#include "wconv/format.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace wconv;
+
+constexpr std::uint64_t kMaxBytes = 256 * 1024;  // of all tensors: views can make much of little
+
+[[noreturn]] void broken(const std::string& promise) {
+  std::fprintf(stderr, "broken promise: %s\n", promise.c_str());
+  std::abort();
+}
+
+const fs::path& scratch() {
+  static const fs::path path = [] {
+    std::string name = fs::exists("/dev/shm") ? "/dev/shm/wconv-fuzz-XXXXXX" : "/tmp/wconv-fuzz-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) broken("a folder for temporary files");
+    std::atexit([] { fs::remove_all(scratch()); });
+    return fs::path(name);
+  }();
+  return path;
+}
+
+using Contents = std::map<std::string, std::string>;
+
+// By name: dtype, shape and digest of a tensor; type and value of metadata. Throws where a value cannot be read.
+Contents contents(const Model& model) {
+  Contents contents;
+  for (const Tensor& tensor : model.tensors) {
+    std::vector<std::byte> bytes(tensor.data->size_bytes());
+    tensor.data->read(0, bytes);
+    Sha256 sha;
+    sha.update(bytes);
+    contents["tensor " + tensor.info.name] =
+        fmt::format("{} [{}] {}", name(tensor.info.dtype), fmt::join(tensor.info.shape, ", "), sha.hex());
+  }
+  for (const auto& [key, value] : model.metadata)
+    contents["metadata " + key] = fmt::format("{} {}", meta_type_name(value.type), metadata_json(value));
+  return contents;
+}
+
+// Equal tensors that lie elsewhere: all of them are written anew into an ONNX graph.
+Model copied(Model model) {
+  for (Tensor& tensor : model.tensors) {
+    std::vector<std::byte> bytes(tensor.data->size_bytes());
+    tensor.data->read(0, bytes);
+    tensor.data = memory_tensor(std::move(bytes));
+  }
+  return model;
+}
+
+void require_same(const Contents& expected, const Contents& found, std::string_view format) {
+  if (expected == found) return;
+  const auto differ = std::mismatch(expected.begin(), expected.end(), found.begin(), found.end());
+  const auto text = [](auto entry, const Contents& all) {
+    return entry == all.end() ? "nothing" : printable(entry->first + ": " + entry->second);
+  };
+  broken(fmt::format("{} gives the same model: {}, not {}", format, text(differ.first, expected),
+                     text(differ.second, found)));
+}
+
+void round_trip(const Model& model, const FormatWriter& writer, const Contents& expected) {
+  const std::string file_name = "out" + std::string(writer.extensions()[0]), path = (scratch() / file_name).string();
+  const WriteOptions write{file_name, false, 0};
+  if (!writer.check(model, write).empty()) return;
+  EngineOptions options;
+  options.threads = 1;
+  options.force = true;
+  {
+    Output output(path, false, true);
+    execute(model, writer.plan(model, write), output, options);
+    output.commit();
+  }
+  Contents found;
+  try {
+    found = contents(open_model(path, {}));
+  } catch (const Error& error) {
+    broken(fmt::format("what was written as {} can be read: {}", writer.name(), error.what()));
+  }
+  require_same(expected, found, writer.name());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  try {
+    const Model model = open_file(File::from_bytes("input", std::as_bytes(std::span(data, size))), {});
+    std::uint64_t total = 0;
+    for (const Tensor& tensor : model.tensors) {
+      if (tensor.data->size_bytes() > kMaxBytes || (total += tensor.data->size_bytes()) > kMaxBytes) return 0;
+    }
+    if (!model.refused.empty()) return 0;
+    const Contents expected = contents(model);
+    for (const FormatWriter* writer : writers()) round_trip(model, *writer, expected);
+    if (model.graph) round_trip(copied(model), *find_writer("onnx"), expected);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInternal) broken(error.what());
+  }
+  return 0;
+}
