@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <span>
 #include <string>
@@ -27,11 +28,14 @@ constexpr std::uint64_t kMaxBytes = 256 * 1024;  // of all tensors: views can ma
   std::abort();
 }
 
+// A folder for the life of the program. In `source` lies what ONNX files refer to.
 const fs::path& scratch() {
   static const fs::path path = [] {
     std::string name = fs::exists("/dev/shm") ? "/dev/shm/wconv-fuzz-XXXXXX" : "/tmp/wconv-fuzz-XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) broken("a folder for temporary files");
     std::atexit([] { fs::remove_all(scratch()); });
+    fs::create_directory(name + "/source");
+    std::ofstream(name + "/source/weights.bin") << std::string(4096, 'w');
     return fs::path(name);
   }();
   return path;
@@ -100,7 +104,8 @@ void round_trip(const Model& model, const FormatWriter& writer, const Contents& 
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   try {
-    const Model model = open_file(File::from_bytes("input", std::as_bytes(std::span(data, size))), {});
+    static const std::string path = (scratch() / "source" / "input").string();
+    const Model model = open_file(File::from_bytes(path, std::as_bytes(std::span(data, size))), {});
     std::uint64_t total = 0;
     for (const Tensor& tensor : model.tensors) {
       if (tensor.data->size_bytes() > kMaxBytes || (total += tensor.data->size_bytes()) > kMaxBytes) return 0;

@@ -130,10 +130,28 @@ std::string write(const Node& root) {
   return bytes + data;
 }
 
+void settle(Node& root) {
+  const std::uint64_t step = alignment(root);
+  std::uint64_t end = 0;
+  for (Node& part : root.parts) {
+    for (Node& tensor : part.parts) {
+      if (part.label != kTensors || tensor.parts.size() != 4) continue;
+      std::vector<std::uint64_t> shape;
+      for (const Node& size : tensor.parts[1].parts) shape.insert(shape.begin(), size.number);
+      const auto type = static_cast<std::uint32_t>(tensor.parts[2].number);
+      const std::optional<std::uint64_t> size = small_size(dtype_from_ggml(type), shape);
+      if (!size) continue;
+      tensor.parts[3].number = end;
+      end += (*size + step - 1) / step * step;
+    }
+    if (part.label == kData) part.text.resize(end, 'd');
+  }
+}
+
 }  // namespace
 
 const Grammar& gguf_grammar() {
-  static const Grammar grammar{parse, write, kWords};
+  static const Grammar grammar{parse, write, kWords, settle};
   return grammar;
 }
 

@@ -67,10 +67,26 @@ std::string write(const Node& root) {
   return bytes;
 }
 
+// Every message that looks like a TensorProto gets as much raw_data as dims and data_type say.
+void settle(Node& message) {
+  constexpr int kDims = 1 << 3, kDataType = 2 << 3, kRawData = 9 << 3 | 2;
+  std::vector<std::uint64_t> shape;
+  std::optional<DType> dtype;
+  Node* data = nullptr;
+  for (Node& field : message.parts) {
+    if (field.kind == NodeKind::kGroup) settle(field);
+    if (field.kind == NodeKind::kNumber && field.label == kDims) shape.push_back(field.number);
+    if (field.kind == NodeKind::kNumber && field.label == kDataType) dtype = dtype_from_onnx(field.number);
+    if (field.kind == NodeKind::kText && field.label == kRawData) data = &field;
+  }
+  const std::optional<std::uint64_t> size = small_size(dtype, shape);
+  if (data != nullptr && size) data->text.resize(*size, 'd');
+}
+
 }  // namespace
 
 const Grammar& onnx_grammar() {
-  static const Grammar grammar{parse, write, kWords};
+  static const Grammar grammar{parse, write, kWords, settle};
   return grammar;
 }
 

@@ -117,10 +117,40 @@ std::string write(const Node& root) {
   return little_endian(header.size() + (root.parts.empty() ? 0 : root.parts[0].lie), 8) + header + data;
 }
 
+// The offsets of one tensor that begins at `end`, which is moved behind it.
+void settle_tensor(Node& fields, std::uint64_t& end) {
+  std::optional<DType> dtype;
+  std::vector<std::uint64_t> shape;
+  Node* offsets = nullptr;
+  for (Node& field : fields.parts) {
+    if (field.parts.size() != 2) continue;
+    Node& value = field.parts[1];
+    if (field.parts[0].text == "dtype") dtype = dtype_from_safetensors(value.text);
+    if (field.parts[0].text == "data_offsets") offsets = &value;
+    if (field.parts[0].text != "shape") continue;
+    for (const Node& size : value.parts) shape.push_back(size.number);
+  }
+  const std::optional<std::uint64_t> size = small_size(dtype, shape);
+  if (offsets == nullptr || !size) return;
+  *offsets = group_node(kArray);
+  offsets->parts = {number_node(kInteger, end), number_node(kInteger, end + *size)};
+  end += *size;
+}
+
+void settle(Node& root) {
+  std::uint64_t end = 0;
+  for (Node& part : root.parts) {
+    for (Node& member : part.parts) {
+      if (member.parts.size() == 2) settle_tensor(member.parts[1], end);
+    }
+    if (part.label == kData) part.text.resize(end, 'd');
+  }
+}
+
 }  // namespace
 
 const Grammar& safetensors_grammar() {
-  static const Grammar grammar{parse, write, kWords};
+  static const Grammar grammar{parse, write, kWords, settle};
   return grammar;
 }
 

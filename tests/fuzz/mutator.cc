@@ -16,6 +16,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
     Node root;
     if (!grammar->parse(bytes, root)) continue;
     mutate(root, grammar->words, random);
+    if (grammar->settle != nullptr && random.below(2) == 0) grammar->settle(root);
     const std::string written = grammar->write(root);
     if (written.size() > max_size) break;
     std::copy(written.begin(), written.end(), data);

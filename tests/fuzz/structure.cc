@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "wconv/error.h"
+
 namespace wconv::fuzz {
 namespace {
 
@@ -106,6 +108,16 @@ void rearrange(const Place& place, const std::vector<Place>& places, Random& ran
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> small_size(std::optional<DType> dtype, std::span<const std::uint64_t> shape) {
+  constexpr std::uint64_t kSmall = 4096;
+  try {
+    const std::uint64_t size = dtype ? storage_bytes(*dtype, shape) : kSmall + 1;
+    return size <= kSmall ? std::optional(size) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
 
 std::string little_endian(std::uint64_t number, std::size_t width) {
   std::string bytes;

@@ -5,11 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "wconv/dtype.h"
 
 namespace wconv::fuzz {
 
@@ -37,6 +40,9 @@ struct Grammar {
   bool (*parse)(std::string_view bytes, Node& root);  // false: not such a file
   std::string (*write)(const Node& root);
   std::span<const std::string_view> words;  // that mean something in the format
+  // Gives each tensor the bytes that its dtype and shape ask for, as far as they are few; null: tensors are not that
+  // easily found. Without it a change of a shape ends where sizes are compared.
+  void (*settle)(Node& root) = nullptr;
 };
 
 const Grammar& safetensors_grammar();
@@ -44,6 +50,9 @@ const Grammar& gguf_grammar();
 const Grammar& zip_grammar();  // with pickles in its records
 const Grammar& pickle_grammar();
 const Grammar& onnx_grammar();
+
+// The bytes of a tensor, or nothing where they are many or the shape is none.
+std::optional<std::uint64_t> small_size(std::optional<DType> dtype, std::span<const std::uint64_t> shape);
 
 // Little-endian, or as the groups of a varint.
 std::string little_endian(std::uint64_t number, std::size_t width);
