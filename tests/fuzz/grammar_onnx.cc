@@ -5,7 +5,7 @@ namespace wconv::fuzz {
 namespace {
 
 constexpr int kMaxDepth = 40;
-constexpr std::uint64_t kMaxField = 100;  // ONNX's numbers are all below
+constexpr std::uint64_t kMaxField = 100'000;
 constexpr std::string_view kWords[] = {"location",
                                        "offset",
                                        "length",

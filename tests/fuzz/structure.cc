@@ -172,7 +172,7 @@ std::uint64_t Random::extreme() {
 }
 
 void mutate(Node& root, std::span<const std::string_view> words, Random& random) {
-  for (std::size_t changes = 1 + random.below(3); changes > 0; --changes) {
+  for (std::size_t changes = random.below(2) == 0 ? 1 : 1 + random.below(3); changes > 0; --changes) {
     std::vector<Place> places;
     collect(root, places);
     if (places.empty()) return;

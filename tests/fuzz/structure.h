@@ -85,7 +85,7 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// One to three changes of the tree.
+// One change of the tree, or a few.
 void mutate(Node& root, std::span<const std::string_view> words, Random& random);
 
 }  // namespace wconv::fuzz
