@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <map>
 #include <string_view>
 
@@ -82,9 +83,10 @@ class PickleWriter {
       bytes("J");
       number(value, 4);
     } else {
-      bytes("\x8a\x09");  // LONG1 of 9 bytes: never negative
-      number(value, 8);
-      number(0, 1);
+      const auto size = static_cast<std::size_t>(std::bit_width(value)) / 8 + 1;  // with a bit for the sign
+      bytes("\x8a");
+      number(size, 1);
+      number(value, size);
     }
   }
   void tuple(const std::vector<std::uint64_t>& values) {

@@ -241,6 +241,7 @@ NodeId Objects::inner_tensor(NodeId id) const {
 
 std::vector<NamedTensor> Objects::tensor(NodeId id) {
   if (pickle_.kind(id) == NodeKind::kPersistent) {
+    if (!is_tensor(id)) fail(ErrorCode::kCorrupt, "has a storage where a tensor belongs");
     return {{"", *storages_.persistent_tensor(pickle_.text(pickle_.items(id)[0]))}};
   }
   id = inner_tensor(id);

@@ -120,8 +120,14 @@ class Unpickler : private PickleBuilder {
     if (length < 0) refuse("a length is negative: {}", length);
     return static_cast<std::uint64_t>(length);
   }
+  // The last byte of a two's complement number says nothing but the sign, which the one before it says too.
+  static bool repeats_sign(std::span<const std::byte> bytes) {
+    const bool negative = std::to_integer<unsigned>(bytes[bytes.size() - 2]) >> 7 != 0;
+    return bytes.back() == (negative ? std::byte{0xff} : std::byte{0});
+  }
   void push_long(std::uint64_t size) {
-    const auto bytes = reader_.take(size, "pickle: LONG");
+    auto bytes = reader_.take(size, "pickle: LONG");
+    for (; size > 8 && repeats_sign(bytes); --size) bytes = bytes.first(size - 1);
     if (size <= 8) {
       std::uint64_t value = size > 0 && (std::to_integer<unsigned>(bytes[size - 1]) & 0x80u) ? ~std::uint64_t{0} : 0;
       for (std::size_t i = size; i-- > 0;) value = value << 8 | std::to_integer<std::uint64_t>(bytes[i]);

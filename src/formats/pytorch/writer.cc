@@ -7,6 +7,7 @@
 #include "formats/pytorch/pytorch.h"
 #include "formats/pytorch/zip_archive.h"
 #include "formats/pytorch/zip_plan.h"
+#include "wconv/byte_reader.h"
 #include "wconv/error.h"
 
 namespace wconv {
@@ -27,6 +28,19 @@ std::string metadata_json_text(const Metadata& metadata) {
   return "{" + text + "}";
 }
 
+// torch multiplies sizes from the first dimension up to one that is 0, and strides from the last with 1 for each 0;
+// both must fit 63 bits. Only tensors without elements can fail that.
+bool torch_counts(const std::vector<std::uint64_t>& shape) {
+  const auto zero = std::find(shape.begin(), shape.end(), 0);
+  std::uint64_t count = 1, stride = 1;
+  bool fits = true;
+  for (auto size = shape.begin(); size != zero; ++size) fits = fits && checked_mul(count, *size, count);
+  for (std::size_t i = shape.size(); i-- > 1;)
+    fits = fits && checked_mul(stride, std::max<std::uint64_t>(shape[i], 1), stride);
+  return fits && (count | stride) >> 63 == 0 &&
+         std::none_of(shape.begin(), shape.end(), [](std::uint64_t size) { return size >> 63 != 0; });
+}
+
 class Writer final : public FormatWriter {
  public:
   std::string_view name() const override { return "pytorch"; }
@@ -43,10 +57,10 @@ class Writer final : public FormatWriter {
     for (const Tensor& tensor : model.tensors) {
       if (!is_utf8(tensor.info.name))
         problems.push_back(fmt::format("the name '{}' is not UTF-8; --rename it", printable(tensor.info.name)));
-      const auto& shape = tensor.info.shape;
-      if (std::any_of(shape.begin(), shape.end(), [](std::uint64_t size) { return size >> 63 != 0; }))
-        problems.push_back(
-            fmt::format("tensor '{}' has a dimension of more than 63 bits", printable(tensor.info.name)));
+      if (!torch_counts(tensor.info.shape))
+        problems.push_back(fmt::format(
+            "tensor '{}' is empty, but its shape [{}] has sizes or strides of more than torch's 63 bits; --exclude it",
+            printable(tensor.info.name), fmt::join(tensor.info.shape, ",")));
       if (info(tensor.info.dtype).torch.empty()) {
         problems.push_back(
             fmt::format("tensor '{}' is {}, which torch doesn't have; --exclude it or cast it with --tensor-dtype",

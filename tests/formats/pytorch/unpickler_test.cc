@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "build.h"
 #include "formats/pytorch/pickle.h"
 #include "wconv/error.h"
@@ -62,7 +64,15 @@ TEST(Unpickler, KeepsBigIntegersAsText) {
   };
   EXPECT_EQ(long_text(std::string(8, '\xff') + "\xfe"), "-18446744073709551617");
   EXPECT_EQ(long_text(std::string(8, '\0') + "\xff"), "-18446744073709551616");
-  EXPECT_EQ(long_text(std::string(9, '\xff')), "-1");
+  const auto integer = [](const std::string& bytes) {
+    const Pickle pickle = parse("\x80\x02\x8a" + le(bytes.size(), 1) + bytes + ".");
+    EXPECT_EQ(pickle.kind(pickle.root), NodeKind::kInt);
+    return pickle.integer(pickle.root);
+  };
+  EXPECT_EQ(integer(std::string(9, '\xff')), -1);  // bytes that repeat the sign
+  EXPECT_EQ(integer(le(0x7fffffffffffffff, 8) + std::string(12, '\0')), 0x7fffffffffffffff);
+  EXPECT_EQ(integer(le(std::uint64_t{1} << 63, 8) + '\xff'), std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(long_text(le(std::uint64_t{1} << 63, 8) + '\0'), "9223372036854775808");
   const Pickle text = parse("L18446744073709551616L\n.");
   EXPECT_EQ(text.text(text.root), "18446744073709551616");
 }

@@ -82,6 +82,32 @@ TEST(PytorchWriter, NamesWhatItCannotHold) {
               ElementsAre(HasSubstr("--shard-size"), HasSubstr("not UTF-8"), HasSubstr("'q' is Q8_0")));
 }
 
+// As torch.empty and torch.load: sizes are multiplied up to the first 0, strides from the last size with 1 for each 0.
+TEST(PytorchWriter, RefusesEmptyTensorsThatTorchCannotCount) {
+  const std::uint64_t big = std::uint64_t{1} << 62, most = ~std::uint64_t{0} >> 1;
+  const std::vector<std::vector<std::uint64_t>> held = {{most, 0}, {0, most}, {big, 0, 4}, {0, 4, big / 4}},
+                                                refused = {{big, 4, 0}, {0, big, 4}, {0, big, 2}, {most + 1, 0}};
+  for (const auto& shape : held) {
+    const TempDir dir;
+    EXPECT_EQ(round_trip(make_model({{"t", DType::kF32, shape, {}}}), dir).tensors.at(0).info.shape, shape);
+  }
+  for (const auto& shape : refused) {
+    EXPECT_THAT(find_writer("pytorch")->check(make_model({{"t", DType::kF32, shape, {}}}), {}),
+                ElementsAre(HasSubstr("63 bits")))
+        << shape[0];
+  }
+}
+
+// Numbers of more than 31 bits are LONGs, with as few bytes as Python's.
+TEST(PytorchWriter, CountsBeyond31Bits) {
+  const Model source = make_model(
+      {{"t", DType::kF32, {0x7fffffff, 0x80000000, 0}, {}}, {"u", DType::kF32, {0, 0xffffffff, 0x100000000 / 4}, {}}});
+  const TempDir dir;
+  const Model model = round_trip(source, dir);
+  EXPECT_EQ(model.tensors[0].info.shape, source.tensors[0].info.shape);
+  EXPECT_EQ(model.tensors[1].info.shape, source.tensors[1].info.shape);
+}
+
 // A record beyond 4 GiB, records behind it, and more records than 65,535: the headers alone, in a sparse file.
 TEST(ZipPlan, WritesZip64WhereItIsNeeded) {
   constexpr std::uint64_t kBig = 5'000'000'000;
