@@ -45,6 +45,9 @@ class PickleScan {
     for (int count = 0; at < region_.end; ++count) {
       if (count > 0 && !starts_pickle(at)) break;
       const BrokenPickle read = pytorch::read_broken_pickle(region_.file, at, region_.end);
+      // Sound files hold few bytes that look like a pickle by chance, and these soon end.
+      const std::uint64_t end = read.error ? read.error->offset().value_or(at) : read.pickle.end_offset;
+      if (!region_.claim && !sink_.spend(end - at)) return true;
       if (read.error && !region_.claim && !names_something(read.pickle)) return count > 0;
       if (read.error && count > 0 && !names_something(read.pickle)) break;  // bytes that only looked like one
       sink_.count_pickle();
@@ -142,6 +145,7 @@ void sweep_pickles(const Region& region, Sink& sink) {
     chunk.resize(std::min(kChunk + 1, region.end - from));  // a mark may lie across two chunks
     region.file->read(from, std::as_writable_bytes(std::span(chunk)));
     for (std::size_t i = chunk.find('\x80'); i < chunk.size() - 1; i = chunk.find('\x80', i + 1)) {
+      if (sink.is_spent()) return;
       if (chunk[i + 1] < 0 || chunk[i + 1] > 5 || from + i == region.begin) continue;
       if (++tries > kMaxTries) {
         return sink.add(Verdict::kUnknown, "sweep", "", "holds too many marks of pickles to look into all of them",

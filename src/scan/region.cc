@@ -44,6 +44,7 @@ bool is_tar(std::string_view head) { return head.size() > 262 && head.substr(257
 
 bool scan_region(const Region& region, Sink& sink) {
   if (region.size() < 2) return false;
+  if (sink.is_spent()) return true;
   if (region.depth > kMaxDepth) {
     sink.add(Verdict::kUnknown, "too-deep", "", fmt::format("archives lie in each other more than {} deep", kMaxDepth),
              region.part, 0);

@@ -68,6 +68,7 @@ void scan_file(const std::string& path, bool in_folder, Sink& sink) {
   } catch (const Error& error) {
     return sink.add(Verdict::kUnknown, "unreadable", "", error.message(), "", error.offset().value_or(0));
   }
+  sink.allow(file->size());
   const std::string extension = fs::path(without_zst(path)).extension().string();
   if (extension == ".json") return scan_json(file, sink);
   if (extension == ".jinja") {

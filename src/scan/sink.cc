@@ -25,6 +25,20 @@ void Sink::drop(Verdict verdict, Index::iterator known) {
   ++last.count;
 }
 
+void Sink::allow(std::uint64_t file_bytes) {
+  constexpr std::uint64_t kLeast = 1024 * 1024, kTimes = 16, kMost = ~std::uint64_t{0} / 2;
+  work_left_ = kLeast + kTimes * std::min(file_bytes, kMost / kTimes - kLeast);
+}
+
+bool Sink::spend(std::uint64_t work) {
+  if (work_left_ > 0 && work >= work_left_) {
+    add(Verdict::kUnknown, "too-much", "",
+        "its parts overlap or unpack to so much that it was not looked through to the end", "", 0);
+  }
+  work_left_ -= std::min(work, work_left_);
+  return work_left_ > 0;
+}
+
 ScanReport Sink::take() {
   std::stable_sort(report_.items.begin(), report_.items.end(),
                    [](const ScanItem& a, const ScanItem& b) { return a.verdict > b.verdict; });

@@ -13,6 +13,12 @@ class Sink {
  public:
   void set_file(std::string path) { file_ = std::move(path); }
 
+  // Work on the current file, in about the bytes that could be read meanwhile. Sound files take a few times their size.
+  // Records that overlap or unpack to much can ask for any amount: the scan then ends with an item.
+  void allow(std::uint64_t file_bytes);
+  bool spend(std::uint64_t work);  // false: nothing is left
+  bool is_spent() const { return work_left_ == 0; }
+
   void add(Verdict verdict, std::string code, std::string what, std::string message, const std::string& part,
            std::uint64_t offset) {
     const auto key = std::tuple(file_, part, code, what);
@@ -35,6 +41,7 @@ class Sink {
   void drop(Verdict verdict, Index::iterator known);
 
   std::string file_;
+  std::uint64_t work_left_ = 0;
   Index index_;
   ScanReport report_;
 };

@@ -194,11 +194,11 @@ class Views {
 
   // The next local header that could be one: weights hold its mark by chance.
   std::optional<Header> next_header(std::uint64_t from, std::uint64_t to) {
-    constexpr std::uint64_t kChunk = 1024 * 1024;
+    constexpr std::uint64_t kFirstChunk = 4096, kMaxChunk = 1024 * 1024;  // mostly it is near
     constexpr std::string_view kMark = "PK\x03\x04";
     std::string chunk;
-    while (to - from >= kLocalBytes) {
-      chunk.resize(std::min(kChunk, to - from));
+    for (std::uint64_t size = kFirstChunk; to - from >= kLocalBytes; size = std::min(4 * size, kMaxChunk)) {
+      chunk.resize(std::min(size, to - from));
       region_.file->read(from, std::as_writable_bytes(std::span(chunk)));
       for (std::size_t i = chunk.find(kMark); i != std::string::npos; i = chunk.find(kMark, i + 1)) {
         auto header = local_header(region_, from + i);
@@ -208,7 +208,7 @@ class Views {
       }
       if (chunk.size() < kMark.size()) break;
       from += chunk.size() - (kMark.size() - 1);  // a mark may lie across two chunks
-      if (chunk.size() < kChunk) break;
+      if (chunk.size() < size) break;
     }
     return std::nullopt;
   }

@@ -14,6 +14,7 @@ namespace wconv::scan {
 namespace {
 
 constexpr std::uint64_t kMaxUnpacked = 64 * 1024 * 1024;
+constexpr std::uint64_t kRecordWork = 256, kUnpackedPerWork = 64;  // deflate packs at most 1032 to 1
 
 // A record whose name says that a program will unpickle or unpack it.
 bool claims_code(std::string_view name) {
@@ -65,8 +66,10 @@ class ZipScan {
     const ZipViews zip = zip_views(region_);
     script_ = std::any_of(zip.views.begin(), zip.views.end(),
                           [](const ZipView& view) { return view.name.ends_with("/constants.pkl"); });
+    if (!sink_.spend(zip.views.size() * kRecordWork)) return;
     std::uint64_t code = 0;
     for (const ZipView& view : zip.views) {
+      if (sink_.is_spent()) return;
       code += view.name.find("/code/") != std::string::npos && view.name.ends_with(".py");
       scan_record(view);
     }
@@ -107,6 +110,7 @@ class ZipScan {
       report(Verdict::kUnknown, "zip-two-faced", "its local header says something else than the zip directory");
     if (view.method == 8) {
       Unpacked unpacked = inflate_record(region_, view);
+      sink_.spend(unpacked.bytes.size() / kUnpackedPerWork);
       record.file = File::from_bytes(region_.file->path(), unpacked.bytes);
       record.begin = 0;
       record.end = unpacked.bytes.size();

@@ -133,6 +133,20 @@ TEST(ScanZip, WhatCannotBeLookedIntoIsNotKnownToBeData) {
   EXPECT_THAT(concerns(scan_bytes(nested)), Contains("unknown too-deep"));
 }
 
+// Without a limit these take hours: records that hold the archive they are in, records that share what they unpack to.
+TEST(ScanZip, OverlapsDoNotMultiplyTheWork) {
+  std::vector<ZipEntry> around, shared = {{"0", std::string(8 << 20, '\0'), true}};
+  for (int i = 0; i < 40; ++i) around.push_back({"a/data/" + std::to_string(i), "x", false, 0, 0, 0xffff, "", 100'000});
+  EXPECT_THAT(concerns(scan_bytes(make_zip(around))), Contains("unknown too-much"));
+  const std::string packed = test::deflate_raw(shared[0].data);
+  std::int64_t at = static_cast<std::int64_t>(30 + 1 + packed.size());
+  for (int i = 0; i < 300; ++i) {  // their places in the directory are that of the first
+    shared.push_back({"1", "", false, 0, 0, 8, "", 0, 0, -at});
+    at += 30 + 1;
+  }
+  EXPECT_THAT(concerns(scan_bytes(make_zip(shared))), Contains("unknown too-much"));
+}
+
 TEST(ScanCases, AllAreRefusedAndThePayloadIsNamed) {
   for (const char* name : {"A15/hidden_pickle_in_data.pth", "A15/two_data_pkl.pth", "A16/inst_system.pkl",
                            "A16/proto0_system.pkl", "A16/stack_global.pkl", "A16/trailing_after_stop.pkl"})
@@ -157,6 +171,9 @@ TEST(ScanTar, EveryPickleOfAMemberIsFound) {
   EXPECT_THAT(concerns(scan_bytes(tar(kGood + std::string(1000, '\x7f')))), IsEmpty());
   EXPECT_THAT(concerns(scan_bytes(tar(kGood + std::string(1000, '\x7f') + kEvil))), Contains("danger os.system"));
   EXPECT_FALSE(scan_model(case_path("A04/tar.pth")).refused());
+  std::string marks;  // each begins a pickle that ends with the file
+  for (int i = 0; i < 30'000; ++i) marks += "\x80\x02";
+  EXPECT_THAT(concerns(scan_bytes(tar(marks))), Contains("unknown too-much"));
 }
 
 TEST(ScanNumpy, ObjectsArePickles) {
