@@ -26,7 +26,7 @@ void Sink::drop(Verdict verdict, Index::iterator known) {
 }
 
 void Sink::allow(std::uint64_t file_bytes) {
-  constexpr std::uint64_t kLeast = 1024 * 1024, kTimes = 16, kMost = ~std::uint64_t{0} / 2;
+  constexpr std::uint64_t kLeast = 256 * 1024, kTimes = 16, kMost = ~std::uint64_t{0} / 2;
   work_left_ = kLeast + kTimes * std::min(file_bytes, kMost / kTimes - kLeast);
 }
 
