@@ -17,6 +17,7 @@
 
 #include "core/json_text.h"
 #include "wconv/error.h"
+#include "wconv/interrupt.h"
 
 namespace wconv::tool {
 namespace {
@@ -76,6 +77,7 @@ void prepare_process() {
     if (::sigaction(number, nullptr, &old) == 0 && old.sa_handler == SIG_IGN) continue;  // nohup
     ::sigaction(number, &action, nullptr);
   }
+  interrupt_reads_on(&g_signal);
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an error of write, like a full disk
 }
