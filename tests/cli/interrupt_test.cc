@@ -83,14 +83,13 @@ TEST_P(InterruptRead, EndsAtOnceAndLeavesNothing) {
   EXPECT_EQ(folder.names(), std::vector<std::string>({"large.safetensors", "large.tar"}));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Verbs, InterruptRead,
-    testing::Values(std::vector<std::string>{"inspect", "--scan", "large.tar"},
-                    std::vector<std::string>{"inspect", "--scan", "--json", "large.tar"},
-                    std::vector<std::string>{"inspect", "--stats", "large.safetensors"},
-                    std::vector<std::string>{"inspect", "--hash", "large.safetensors"},
-                    std::vector<std::string>{"verify", "large.safetensors", "large.safetensors"}),
-    [](const auto& parameter) { return parameter.param[0] + std::to_string(parameter.index); });
+INSTANTIATE_TEST_SUITE_P(Verbs, InterruptRead,
+                         testing::Values(std::vector<std::string>{"inspect", "--scan", "large.tar"},
+                                         std::vector<std::string>{"inspect", "--scan", "--json", "large.tar"},
+                                         std::vector<std::string>{"inspect", "--stats", "large.safetensors"},
+                                         std::vector<std::string>{"inspect", "--hash", "large.safetensors"},
+                                         std::vector<std::string>{"verify", "large.safetensors", "large.safetensors"}),
+                         [](const auto& parameter) { return parameter.param[0] + std::to_string(parameter.index); });
 
 TEST(ClosedPipe, EndsQuietlyWithZero) {
   Pipe out, err;
