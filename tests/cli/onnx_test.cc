@@ -82,6 +82,27 @@ TEST(Onnx, ExternalDataIsAFileBesideIt) {
   EXPECT_EQ(dir.names(), (Names{"out.onnx"}));
 }
 
+TEST(Onnx, WhatTheGraphDoesNotAllowIsRefusedWithTheReason) {
+  const TempDir dir;
+  const std::string out = dir / "out.onnx";
+  for (const auto& [options, reason] : std::vector<std::pair<Names, std::string>>{
+           {{"--set", "a=b"}, "metadata of ONNX files cannot be edited"},
+           {{"--unset", "onnx.ir_version"}, "metadata of ONNX files cannot be edited"},
+           {{"--rename", "many=few"}, "tensor 'many' cannot be renamed: the graph calls it so"},
+           {{"--strip-prefix", "ma"}, "cannot be renamed: the graph calls it so"},
+           {{"--exclude", "many"}, "the graph needs the tensor 'many', which is left out"},
+           {{"--include", "ints"}, "the graph needs the tensor 'many', which is left out"},
+           {{"--shard-size", "1MB"}, "ONNX files have no shards"},
+           {{"--key", "a"}, "--key picks a part of a PyTorch checkpoint"}}) {
+    Names command = {"convert", kGolden + "lists.onnx", "-o", out};
+    command.insert(command.end(), options.begin(), options.end());
+    const RunResult result = wconv(command);
+    EXPECT_TRUE(result.status == 2 || result.status == 65) << options[0] << result.err;
+    EXPECT_NE(result.err.find(reason), std::string::npos) << options[0] << " " << result.err;
+  }
+  EXPECT_EQ(dir.names(), Names());
+}
+
 TEST(Onnx, BareTensorsHaveNoGraph) {
   const TempDir dir;
   const std::string in = write_safetensors(dir / "in.safetensors", {{"w", DType::kF32, {1}, bytes_of({1.f})}});

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -141,6 +142,9 @@ void flush() {
       done += static_cast<std::size_t>(written);
     } else if (errno == EPIPE) {
       g_closed = true;
+    } else if (errno == EAGAIN) {  // a pipe that whoever made it set to O_NONBLOCK
+      pollfd writable{STDOUT_FILENO, POLLOUT, 0};
+      ::poll(&writable, 1, -1);
     } else if (errno != EINTR) {
       g_out.clear();
       fail(ErrorCode::kIo, "standard output: cannot write: {}", std::strerror(errno));
