@@ -137,7 +137,7 @@ TEST(Escapes, OfAnIndexAndItsShards) {
   std::filesystem::create_directory(folder / "m");
   write_safetensors(folder / "m/model.safetensors", {{"w", DType::kF32, {1}, bytes_of({1.0f})}});
   write_file(folder / "m/model.safetensors.index.json",
-             R"({"weight_map":{"w":"model.safetensors","\u001b[2J":"model.safetensors\u0007"}})");
+             R"({"weight_map":{"w":"model.safetensors","\u001b[2J":"model.safetensors\u0007evil"}})");
   write_file(folder / "m/\x1b[2J.py", "");
   expect_no_controls_from_any_verb(folder, folder / "m");
 }
