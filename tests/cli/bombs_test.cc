@@ -96,6 +96,18 @@ TEST(Bombs, OfDepthAndOfDeflateAreRefusedByEveryVerb) {
   EXPECT_EQ(dir.names(), std::vector<std::string>());
 }
 
+// A view of 2^60 bytes over one number: listed at once, and too large for every disk before anything is written.
+TEST(Bombs, AnExpandedViewIsNotUnfolded) {
+  const TempDir dir;
+  const std::string path = dir / "m.pth";
+  write_file(path, checkpoint(dict_op({{"w", tensor_op({.shape = {0x7fff'ffff, 0x7ff'ffff}, .strides = {0, 0}})}})));
+  const RunResult shown = limited({"inspect", path}, 512, 10);
+  EXPECT_EQ(shown.status, 0) << shown.err;
+  for (const std::string out : {"out.safetensors", "out.gguf", "out.pth"})
+    EXPECT_EQ(limited({"convert", path, "-o", dir / out, "--threads", "1"}, 512, 10).status, 74) << out;
+  EXPECT_EQ(dir.names(), std::vector<std::string>{"m.pth"});
+}
+
 // "Bleeding Llama" (CVE-2026-7482): bytes from beyond the file in an output.
 TEST(CutFiles, GiveNoOutputInAnyFormat) {
   const TempDir dir;

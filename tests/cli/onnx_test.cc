@@ -1,6 +1,7 @@
 // ONNX models on the command line: extracted, rewritten, refused.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "support/support.h"
@@ -80,6 +81,16 @@ TEST(Onnx, ExternalDataIsAFileBesideIt) {
   result = wconv({"convert", kGolden + "lists.onnx", "-o", out, "--no-manifest", "--force"});
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(dir.names(), (Names{"out.onnx"}));
+}
+
+TEST(Onnx, LinksInThePlaceOfItsFilesAreReplacedAndNotFollowed) {
+  const TempDir dir;
+  write_file(dir / "precious", "keep me");
+  for (const char* name : {"out.onnx", "out.onnx.data"}) std::filesystem::create_symlink("precious", dir / name);
+  const RunResult result = wconv({"convert", kGolden + "types.onnx", "-o", dir / "out.onnx", "--force"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(read_file(dir / "precious"), "keep me");
+  EXPECT_FALSE(std::filesystem::is_symlink(dir / "out.onnx.data"));
 }
 
 TEST(Onnx, WhatTheGraphDoesNotAllowIsRefusedWithTheReason) {
