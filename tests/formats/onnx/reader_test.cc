@@ -78,6 +78,18 @@ TEST(OnnxReader, GraphsMayBeNestedAsDeepAsProtobufReadsThem) {
   EXPECT_TRUE(refused.offset.has_value());
 }
 
+TEST(OnnxReader, NumbersMayLieAtAnyOffset) {
+  constexpr std::uint64_t kInt64 = 7;
+  const std::int64_t values[] = {-1, std::int64_t{1} << 40};
+  const std::string_view raw(reinterpret_cast<const char*>(values), sizeof values);
+  for (std::size_t shift = 1; shift <= 8; ++shift) {
+    const Model model = open(model_with({tensor(std::string(shift, 'w'), kInt64, {2}).text(9, raw)}));
+    std::int64_t second = 0;
+    model.tensors.at(0).data->read(8, std::as_writable_bytes(std::span(&second, 1)));
+    EXPECT_EQ(second, values[1]) << shift;
+  }
+}
+
 TEST(OnnxReader, ToldByContentUnderAnyName) {
   const TempDir dir;
   write_file(dir / "model.bin", model_with({pair("w")}).bytes());
