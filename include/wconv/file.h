@@ -53,7 +53,8 @@ class File {
   bool is_unpacked() const { return stored_ != nullptr; }
   ReadMemory memory() const { return content_ ? content_->memory() : ReadMemory{}; }
 
-  // Reads exactly out.size() bytes. Throws Error(kIo) with the path and offset when the file is shorter than that now.
+  // Reads exactly out.size() bytes. Throws Error(kIo) with the path and offset when the file is shorter than that now,
+  // Error(kInterrupted) by interrupt_reads_on.
   void read(std::uint64_t offset, std::span<std::byte> out) const;
 
   // Throws Error(kIo) when size or modification time are not what they were at open.

@@ -10,6 +10,7 @@
 
 #include "core/retry.h"
 #include "wconv/error.h"
+#include "wconv/interrupt.h"
 
 namespace wconv {
 namespace {
@@ -71,6 +72,7 @@ std::shared_ptr<const File> File::from_content(std::shared_ptr<const File> store
 }
 
 void File::read(std::uint64_t offset, std::span<std::byte> out) const {
+  check_interrupted();
   if (!descriptor_) {
     if (offset > size_ || out.size() > size_ - offset) {
       throw Error(ErrorCode::kIo, "read past the end").in_file(path_).at(offset);

@@ -9,6 +9,7 @@
 #include "formats/folder.h"
 #include "wconv/error.h"
 #include "wconv/format.h"
+#include "wconv/interrupt.h"
 
 namespace wconv {
 namespace {
@@ -64,11 +65,21 @@ Model open_file(std::shared_ptr<const File> given, const ReadOptions& options) {
   }
 }
 
-Model open_model(const std::string& path, const ReadOptions& options) {
+namespace {
+
+Model open_path(const std::string& path, const ReadOptions& options) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return open_folder(path, options);
   if (path.ends_with(".index.json") || path.ends_with(".index.json.zst")) return open_index(path, options);
   return open_file(File::open(path), options);
+}
+
+}  // namespace
+
+Model open_model(const std::string& path, const ReadOptions& options) {
+  Model model = open_path(path, options);
+  check_interrupted();  // a reader may have taken the error of a read for damage that it can report
+  return model;
 }
 
 }  // namespace wconv

@@ -13,6 +13,7 @@
 #include "scan/text_scan.h"
 #include "wconv/error.h"
 #include "wconv/format.h"
+#include "wconv/interrupt.h"
 
 namespace wconv {
 namespace scan {
@@ -123,6 +124,7 @@ ScanReport scan_model(const std::string& path) {
   } else {
     scan::scan_file(path, false, sink);
   }
+  check_interrupted();  // what could not be read for that is no finding
   return sink.take();
 }
 

@@ -108,25 +108,24 @@ class ZipScan {
     if (view.hidden) report(Verdict::kUnknown, "zip-hidden-record", "is a record that the zip directory does not name");
     if (view.two_faced)
       report(Verdict::kUnknown, "zip-two-faced", "its local header says something else than the zip directory");
+    Unpacked unpacked{{}, true, false};
     if (view.method == 8) {
-      Unpacked unpacked = inflate_record(region_, view);
+      unpacked = inflate_record(region_, view);
       sink_.spend(unpacked.bytes.size() / kUnpackedPerWork);
       record.file = File::from_bytes(region_.file->path(), unpacked.bytes);
       record.begin = 0;
       record.end = unpacked.bytes.size();
-      const bool known = scan_region(record, sink_);
-      if (unpacked.damaged && (known || record.claim))
-        report(Verdict::kUnknown, "zip-damaged", "its compressed data is damaged");
-      if (!unpacked.whole && !unpacked.damaged && known)
-        report(Verdict::kUnknown, "zip-large", "only its first 64 MiB were looked through");
-      return;
     }
     const bool known = scan_region(record, sink_);
+    if (unpacked.damaged && (known || record.claim))
+      report(Verdict::kUnknown, "zip-damaged", "its compressed data is damaged");
+    if (!unpacked.whole && !unpacked.damaged && (known || record.claim))
+      report(Verdict::kUnknown, "zip-large", "only its first 64 MiB were looked through");
     if (known) return;
     if (view.flags & 1u) return report(Verdict::kUnknown, "zip-encrypted", "is encrypted; it was not looked into");
-    if (view.method != 0)
+    if (view.method != 0 && view.method != 8)
       return report(Verdict::kUnknown, "zip-method", "is compressed by a method that was not looked into");
-    if (view.name.ends_with(".pkl") && record.size() > 0)
+    if ((view.name.ends_with(".pkl") || view.name.ends_with(".pickle")) && record.size() > 0)
       report(Verdict::kUnknown, "not-a-pickle", "is called a pickle and is none");
   }
 

@@ -52,6 +52,45 @@ INSTANTIATE_TEST_SUITE_P(Signals, Interrupt, testing::Combine(testing::Values(SI
                                   (std::get<1>(parameter.param) ? "Folder" : "File");
                          });
 
+// One member of a tar checkpoint, 256 GiB of zeros that a scan looks through for pickles.
+std::string write_large_tar(const TempDir& folder) {
+  std::string header(512, '\0');
+  header.replace(0, 8, "storages");
+  header.replace(124, 12, std::string("4000000000") + " \0");
+  header.replace(257, 5, "ustar");
+  const std::string path = folder / "large.tar";
+  write_file(path, header);
+  fs::resize_file(path, std::uint64_t{256} << 30);
+  return path;
+}
+
+class InterruptRead : public testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(InterruptRead, EndsAtOnceAndLeavesNothing) {
+  const TempDir folder;
+  write_large_tar(folder);
+  write_large(folder, std::uint64_t{64} << 30);
+  std::vector<std::string> arguments = GetParam();
+  for (std::string& argument : arguments)
+    if (argument.starts_with("large.")) argument = folder / argument;
+  Process process(arguments, -1, -1, {"TMPDIR=" + folder.path().string()});
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  ASSERT_TRUE(process.running()) << "it ended before it could be interrupted";
+  const auto start = std::chrono::steady_clock::now();
+  ASSERT_EQ(::kill(process.pid(), SIGTERM), 0);
+  EXPECT_EQ(process.wait(), 143);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(3));
+  EXPECT_EQ(folder.names(), std::vector<std::string>({"large.safetensors", "large.tar"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Verbs, InterruptRead,
+                         testing::Values(std::vector<std::string>{"inspect", "--scan", "large.tar"},
+                                         std::vector<std::string>{"inspect", "--scan", "--json", "large.tar"},
+                                         std::vector<std::string>{"inspect", "--stats", "large.safetensors"},
+                                         std::vector<std::string>{"inspect", "--hash", "large.safetensors"},
+                                         std::vector<std::string>{"verify", "large.safetensors", "large.safetensors"}),
+                         [](const auto& parameter) { return parameter.param[0] + std::to_string(parameter.index); });
+
 TEST(ClosedPipe, EndsQuietlyWithZero) {
   Pipe out, err;
   out.close_end(0);

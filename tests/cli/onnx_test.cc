@@ -1,6 +1,7 @@
 // ONNX models on the command line: extracted, rewritten, refused.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "support/support.h"
@@ -80,6 +81,37 @@ TEST(Onnx, ExternalDataIsAFileBesideIt) {
   result = wconv({"convert", kGolden + "lists.onnx", "-o", out, "--no-manifest", "--force"});
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(dir.names(), (Names{"out.onnx"}));
+}
+
+TEST(Onnx, LinksInThePlaceOfItsFilesAreReplacedAndNotFollowed) {
+  const TempDir dir;
+  write_file(dir / "precious", "keep me");
+  for (const char* name : {"out.onnx", "out.onnx.data"}) std::filesystem::create_symlink("precious", dir / name);
+  const RunResult result = wconv({"convert", kGolden + "types.onnx", "-o", dir / "out.onnx", "--force"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(read_file(dir / "precious"), "keep me");
+  EXPECT_FALSE(std::filesystem::is_symlink(dir / "out.onnx.data"));
+}
+
+TEST(Onnx, WhatTheGraphDoesNotAllowIsRefusedWithTheReason) {
+  const TempDir dir;
+  const std::string out = dir / "out.onnx";
+  for (const auto& [options, reason] : std::vector<std::pair<Names, std::string>>{
+           {{"--set", "a=b"}, "metadata of ONNX files cannot be edited"},
+           {{"--unset", "onnx.ir_version"}, "metadata of ONNX files cannot be edited"},
+           {{"--rename", "many=few"}, "tensor 'many' cannot be renamed: the graph calls it so"},
+           {{"--strip-prefix", "ma"}, "cannot be renamed: the graph calls it so"},
+           {{"--exclude", "many"}, "the graph needs the tensor 'many', which is left out"},
+           {{"--include", "ints"}, "the graph needs the tensor 'many', which is left out"},
+           {{"--shard-size", "1MB"}, "ONNX files have no shards"},
+           {{"--key", "a"}, "--key picks a part of a PyTorch checkpoint"}}) {
+    Names command = {"convert", kGolden + "lists.onnx", "-o", out};
+    command.insert(command.end(), options.begin(), options.end());
+    const RunResult result = wconv(command);
+    EXPECT_TRUE(result.status == 2 || result.status == 65) << options[0] << result.err;
+    EXPECT_NE(result.err.find(reason), std::string::npos) << options[0] << " " << result.err;
+  }
+  EXPECT_EQ(dir.names(), Names());
 }
 
 TEST(Onnx, BareTensorsHaveNoGraph) {

@@ -1,6 +1,11 @@
 // What people read: help, version, escapes, --quiet and -v.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "formats/gguf/file_builder.h"
+#include "formats/onnx/proto.h"
+#include "formats/pytorch/build.h"
 #include "support/support.h"
 
 namespace wconv::test {
@@ -59,9 +64,87 @@ TEST(RepeatableOptions, AllCount) {
   EXPECT_TRUE(has(result.out, "tensors (2 of 74)")) << result.out;
 }
 
+const std::string kEvil = "w\x1b[2J\r\nevil\x07\x7f\xc2\x9b";
+
+void expect_no_controls(const std::vector<std::string>& arguments) {
+  const RunResult result = wconv(arguments);
+  const std::string text = result.out + result.err;
+  EXPECT_NE(text, "");
+  for (const unsigned char c : text) EXPECT_TRUE((c >= 0x20 && c != 0x7f) || c == '\n') << int{c} << arguments[0];
+  EXPECT_FALSE(has(text, "\xc2\x9b"));
+}
+
+void expect_no_controls_from_any_verb(const TempDir& folder, const std::string& path) {
+  const RunResult shown = wconv({"inspect", path});
+  EXPECT_TRUE(has(shown.out + shown.err, "evil")) << shown.out << shown.err;
+  const std::vector<std::string> exclude = {"convert", path, "-o", folder / "none.safetensors", "--exclude", "*"};
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"inspect", path},
+           {"-v", "inspect", "--stats", "--hash", path},
+           {"--json", "inspect", path},
+           {"inspect", "--scan", path},
+           {"--json", "inspect", "--scan", path},
+           {"-v", "convert", path, "-o", folder / "x.gguf", "--dry-run"},
+           {"-v", "convert", path, "-o", folder / "x.pth", "--dry-run"},
+           {"convert", path, "-o", folder / "x.pth", "--key", kEvil},
+           {"convert", path, "-o", folder / "x.pth", "--rename", "^.*$=" + kEvil},
+           {"-v", "verify", path},
+           {"verify", path, WCONV_TEST_DATA "/cases/B07/unaligned_header.safetensors"},
+           exclude})
+    expect_no_controls(arguments);
+}
+
+TEST(Escapes, OfGgufNamesKeysAndTemplates) {
+  const TempDir folder;
+  using gguf::test::FileBuilder;
+  FileBuilder file;
+  file.head(1, 3)
+      .key("general.architecture", MetaType::kString)
+      .string(kEvil)
+      .key(kEvil, MetaType::kString)
+      .string(kEvil);
+  file.key("tokenizer.chat_template", MetaType::kString).string(kEvil + "{{ x.__class__ }}");
+  write_file(folder / "m.gguf", file.tensor(kEvil, {8}, gguf::test::kTypeF32, 0).pad(32).zeros(32).bytes());
+  expect_no_controls_from_any_verb(folder, folder / "m.gguf");
+  write_file(folder / "cut.gguf", FileBuilder().head(0, 1).string(kEvil).u32(99).bytes());
+  expect_no_controls_from_any_verb(folder, folder / "cut.gguf");
+}
+
+TEST(Escapes, OfPickledNamesGlobalsAndRecords) {
+  const TempDir folder;
+  const std::string bad = global_op("evil\x1b[2J", "name\x07") + ")R";
+  const std::string sound = text_op(kEvil) + tensor_op();
+  write_file(folder / "m.pth",
+             checkpoint("}(" + sound + text_op("b" + kEvil) + bad + "u", {{"archive/" + kEvil, pickle_of(bad)}}));
+  expect_no_controls_from_any_verb(folder, folder / "m.pth");
+  write_file(folder / "key.pth", checkpoint("}(" + text_op(kEvil) + tensor_op({"FloatStorage", kEvil}) + "u"));
+  expect_no_controls_from_any_verb(folder, folder / "key.pth");
+}
+
+TEST(Escapes, OfOnnxNamesLocationsAndOperators) {
+  const TempDir folder;
+  using namespace onnx::test;
+  const auto node = Proto().text(3, kEvil).text(4, kEvil).text(7, kEvil);  // name, operator, domain
+  Proto graph = graph_of({pair(kEvil), tensor("s" + kEvil, kString, {1}).text(6, kEvil)}).message(1, node);
+  write_file(folder / "m.onnx", model_of(graph).message(14, entry(kEvil, kEvil)).text(2, kEvil).bytes());
+  expect_no_controls_from_any_verb(folder, folder / "m.onnx");
+  write_file(folder / "far.onnx", model_with({external(kEvil, "../" + kEvil)}).bytes());
+  expect_no_controls_from_any_verb(folder, folder / "far.onnx");
+}
+
+TEST(Escapes, OfAnIndexAndItsShards) {
+  const TempDir folder;
+  std::filesystem::create_directory(folder / "m");
+  write_safetensors(folder / "m/model.safetensors", {{"w", DType::kF32, {1}, bytes_of({1.0f})}});
+  write_file(folder / "m/model.safetensors.index.json",
+             R"({"weight_map":{"w":"model.safetensors","\u001b[2J":"model.safetensors\u0007evil"}})");
+  write_file(folder / "m/\x1b[2J.py", "");
+  expect_no_controls_from_any_verb(folder, folder / "m");
+}
+
 TEST(Escapes, NoControlCharacterOfAModelReachesTheTerminal) {
   const TempDir folder;
-  const std::string name = "w\x1b[2J\r\nevil\x07\x7f\xc2\x9b";
+  const std::string& name = kEvil;
   const std::string path = write_safetensors(folder / "m\x1b.safetensors", {{name, DType::kF32, {1}, bytes_of({1.0f})}},
                                              {{"k\x1b]0;title\x07", "v\x1b[31m\nnext"}});
   const std::string other = write_safetensors(folder / "o.safetensors", {{name, DType::kF32, {1}, bytes_of({2.0f})}});
@@ -73,10 +156,7 @@ TEST(Escapes, NoControlCharacterOfAModelReachesTheTerminal) {
            {"verify", path, other, "--json"},
            {"convert", path, "-o", folder / "x\x1b.gguf"},
            {"convert", path, "-o", folder / "y.safetensors", "--include", "none\x1b*"}}) {
-    const RunResult result = wconv(arguments);
-    EXPECT_NE(result.out + result.err, "");
-    for (const unsigned char c : result.out + result.err) EXPECT_TRUE((c >= 0x20 && c != 0x7f) || c == '\n') << int{c};
-    EXPECT_FALSE(has(result.out + result.err, "\xc2\x9b"));
+    expect_no_controls(arguments);
   }
 }
 

@@ -146,6 +146,20 @@ TEST_F(Shards, EscapingNamesAreRefusedAndNothingIsOpened) {
   }
 }
 
+// A cache of DVC links its files into the workspace.
+TEST_F(Shards, MayHaveSeveralHardLinks) {
+  fs::create_hard_link(dir_ / "model-00002-of-00002.safetensors", dir_ / "cache-of-dvc");
+  EXPECT_EQ(open_model(dir_.path().string(), {}).tensors.size(), 2u);
+}
+
+TEST_F(Shards, NamesThatDifferInCaseOrInTheirUnicodeFormAreOthers) {
+  index(R"("a":"model-00001-of-00002.safetensors","b":"MODEL-00002-of-00002.safetensors")");
+  expect_refused(ErrorCode::kMissing, "'MODEL-00002-of-00002.safetensors'");
+  fs::rename(dir_ / "model-00002-of-00002.safetensors", dir_ / "caf\u00e9.safetensors");
+  index("\"a\":\"model-00001-of-00002.safetensors\",\"b\":\"cafe\u0301.safetensors\"");
+  expect_refused(ErrorCode::kMissing, "1 of 2 shards are missing");
+}
+
 TEST_F(Shards, MayLieInAFolderBelow) {
   fs::create_directory(dir_ / "sub");
   fs::rename(dir_ / "model-00002-of-00002.safetensors", dir_ / "sub/2.safetensors");

@@ -128,6 +128,15 @@ TEST(ScanZip, WhatCannotBeLookedIntoIsNotKnownToBeData) {
   EXPECT_THAT(verdict({"a/x", "\x91\x92\x93", false, 0, 0, 12}), Contains("unknown zip-method"));
   EXPECT_THAT(verdict({"a/x.7z", "7z\xbc\xaf\x27\x1c...."}), Contains("unknown 7-Zip"));
   EXPECT_THAT(verdict({"a/x.pkl", "\x91\x92\x93"}), Contains("unknown not-a-pickle"));
+  // A deflated record is judged as a stored one: this pickle begins with True, as none that torch writes does.
+  for (const bool deflated : {false, true})
+    EXPECT_THAT(verdict({"a/x.pkl",
+                         "\x88"
+                         "0" +
+                             call_op("os", "system") + ".",
+                         deflated}),
+                Contains("unknown not-a-pickle"));
+  EXPECT_THAT(verdict({"a/x.pkl", std::string(65 << 20, '\0'), true}), Contains("unknown zip-large"));
   std::string nested = kGood;
   for (int i = 0; i < 12; ++i) nested = make_zip({{"x.zip", nested}});
   EXPECT_THAT(concerns(scan_bytes(nested)), Contains("unknown too-deep"));

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -17,6 +18,7 @@
 
 #include "core/json_text.h"
 #include "wconv/error.h"
+#include "wconv/interrupt.h"
 
 namespace wconv::tool {
 namespace {
@@ -76,6 +78,7 @@ void prepare_process() {
     if (::sigaction(number, nullptr, &old) == 0 && old.sa_handler == SIG_IGN) continue;  // nohup
     ::sigaction(number, &action, nullptr);
   }
+  interrupt_reads_on(&g_signal);
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an error of write, like a full disk
 }
@@ -139,6 +142,9 @@ void flush() {
       done += static_cast<std::size_t>(written);
     } else if (errno == EPIPE) {
       g_closed = true;
+    } else if (errno == EAGAIN) {  // a pipe that whoever made it set to O_NONBLOCK
+      pollfd writable{STDOUT_FILENO, POLLOUT, 0};
+      ::poll(&writable, 1, -1);
     } else if (errno != EINTR) {
       g_out.clear();
       fail(ErrorCode::kIo, "standard output: cannot write: {}", std::strerror(errno));

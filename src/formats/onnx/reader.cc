@@ -121,6 +121,10 @@ void add_findings(const Contents& contents, const ExternalFiles& external, std::
     findings.push_back({Severity::kNote, "external-key",
                         fmt::format("external_data has keys that are not ONNX's, and are ignored: {}",
                                     names(external.unknown_keys()))});
+  if (external.has_checksum())
+    findings.push_back({Severity::kWarning, "external-checksum",
+                        "external_data has SHA-1 checksums, which wconv does not compare; onnx and ONNX Runtime don't "
+                        "either: compare them with sha1sum"});
   if (!contents.sparse.empty()) {
     std::vector<std::string> sparse;
     for (const SparseShape& tensor : contents.sparse) sparse.push_back(tensor.name);

@@ -138,6 +138,31 @@ TEST(GgufRefusals, Sizes) {
   expect_corrupt(one_tensor({16, 2}, kTypeQ8_0, 0), "the innermost dimension is 16", 24);
 }
 
+// CVE-2025-53630 and CVE-2026-27940: sums of padded sizes that wrap around to a small allocation.
+TEST(GgufRefusals, SizesWhoseSumWrapsAround) {
+  const std::uint64_t quarter = std::uint64_t{1} << 60;  // elements: 2^62 bytes are the most
+  for (const std::uint64_t elements : {quarter - 8, quarter / 2, std::uint64_t{1} << 32}) {
+    FileBuilder file;
+    file.head(5, 0);
+    for (int i = 0; i < 5; ++i) file.tensor("t" + std::to_string(i), {elements}, kTypeF32, i * 32u);
+    expect_corrupt(file.pad(32).zeros(256), "end outside the file", 24);
+  }
+}
+
+// A dimension of 0 makes the product 0 whatever the others are: such a tensor has no bytes, and takes none.
+TEST(GgufRefusals, NoneForHugeDimensionsBesideAZero) {
+  const std::uint64_t huge = (std::uint64_t{1} << 63) - 1;
+  for (const std::vector<std::uint64_t>& dims :
+       std::vector<std::vector<std::uint64_t>>{{0, huge, huge, huge}, {huge, 0, huge, huge}, {32, huge, huge, 0}}) {
+    try {
+      const Model model = open(one_tensor(dims, kTypeF32, 0));
+      EXPECT_EQ(model.tensors.at(0).data->size_bytes(), 0u);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kCorrupt) << error.what();
+    }
+  }
+}
+
 TEST(GgufRefusals, RemovedAndUnknownTypes) {
   const auto type_at = kDimsAt + 8;
   expect_unsupported(one_tensor({1}, 4, 0), "'t': its type Q4_2 (ggml type 4) was removed", type_at);

@@ -155,6 +155,17 @@ TEST(GgufWriterChecks, Names) {
   expect_problem(make_model({numbered("a", {1}), numbered("a", {2})}), "two tensors have the name 'a'");
 }
 
+TEST(GgufWriterChecks, LongNamesThatWouldBeOneWhenCutAreRefused) {
+  const std::string stem(63, 'n');
+  const Model model = make_model({numbered(stem + ".weight", {1}), numbered(stem + ".bias", {1})});
+  const auto problems = gguf_writer().check(model, {});
+  ASSERT_EQ(problems.size(), 2u);
+  EXPECT_NE(problems[0].find("weight' has 70 bytes"), std::string::npos) << problems[0];
+  EXPECT_NE(problems[1].find("bias' has 68 bytes"), std::string::npos) << problems[1];
+  const std::string umlauts = stem.substr(0, 62) + "\u00e4";  // 63 characters, 64 bytes
+  EXPECT_EQ(gguf_writer().check(make_model({numbered(umlauts, {1})}), {}).size(), 1u);
+}
+
 TEST(GgufWriterChecks, Dimensions) {
   expect_problem(make_model({numbered("a", {1, 1, 1, 1, 1})}), "'a' has 5 dimensions; GGUF holds at most 4");
 }

@@ -1,5 +1,8 @@
 // What is recognised, how names are given, and where external data may lie.
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -75,6 +78,18 @@ TEST(OnnxReader, GraphsMayBeNestedAsDeepAsProtobufReadsThem) {
   EXPECT_TRUE(refused.offset.has_value());
 }
 
+TEST(OnnxReader, NumbersMayLieAtAnyOffset) {
+  constexpr std::uint64_t kInt64 = 7;
+  const std::int64_t values[] = {-1, std::int64_t{1} << 40};
+  const std::string_view raw(reinterpret_cast<const char*>(values), sizeof values);
+  for (std::size_t shift = 1; shift <= 8; ++shift) {
+    const Model model = open(model_with({tensor(std::string(shift, 'w'), kInt64, {2}).text(9, raw)}));
+    std::int64_t second = 0;
+    model.tensors.at(0).data->read(8, std::as_writable_bytes(std::span(&second, 1)));
+    EXPECT_EQ(second, values[1]) << shift;
+  }
+}
+
 TEST(OnnxReader, ToldByContentUnderAnyName) {
   const TempDir dir;
   write_file(dir / "model.bin", model_with({pair("w")}).bytes());
@@ -148,7 +163,43 @@ TEST_F(External, WhatIsNoFile) {
   expect_refused(model("folder"), ErrorCode::kCorrupt, "no regular file");
   ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
   expect_refused(model("fifo"), ErrorCode::kCorrupt, "no regular file");
+  const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{AF_UNIX, {}};
+  path("socket").copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  expect_refused(model("socket"), ErrorCode::kCorrupt, "no regular file");
+  ::close(socket);
   expect_refused(model("absent.bin"), ErrorCode::kMissing, "'absent.bin' is not there");
+}
+
+TEST_F(External, DevicesAndKernelFiles) {
+  for (const std::string target : {"/dev/zero", "/dev/stdin", "/proc/self/mem", "/proc/self/environ", "/dev/fd/0"}) {
+    expect_refused(model(target), ErrorCode::kCorrupt, "is an absolute path");
+    const std::string link = "link" + std::to_string(dir_.names().size());
+    fs::create_symlink(target, path(link));
+    const Refusal refused = refusal([&] { open_model(model(link), {}); });
+    EXPECT_TRUE(refused.code == ErrorCode::kCorrupt || refused.code == ErrorCode::kMissing) << target << refused.text;
+  }
+}
+
+// A file system that takes two names for one would hand out another file than the one that was packed.
+TEST_F(External, NamesThatDifferInCaseOrInTheirUnicodeFormAreOthers) {
+  data("w.bin");
+  data("caf\u00e9.bin", 16);
+  for (const std::string_view twin : {"W.bin", "w.BIN", "w.bin ", "cafe\u0301.bin", "w.b\u0131n"})
+    expect_refused(model(twin), ErrorCode::kMissing, "is not there");
+  EXPECT_EQ(open_model(model("caf\u00e9.bin"), {}).tensors.size(), 1u);
+  data("W.bin", 16);
+  const Model both = open_model(model("w.bin"), {});
+  EXPECT_EQ(both.files.at(1).bytes, 8u);
+}
+
+TEST_F(External, AChecksumIsSaidToBeUnchecked) {
+  data("w.bin");
+  write_file(path("m.onnx"),
+             model_with({external("w", "w.bin").message(13, entry("checksum", std::string(40, 'a')))}).bytes());
+  EXPECT_TRUE(has_finding(open_model(path("m.onnx"), {}), "external-checksum", "does not compare"));
+  EXPECT_FALSE(has_finding(open_model(model("w.bin"), {}), "external-checksum", ""));
 }
 
 // snapshots/<commit>/{model.onnx, w.bin} are links to ../../blobs/<hash>.

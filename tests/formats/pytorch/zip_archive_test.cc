@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "build.h"
 #include "support/support.h"
 #include "wconv/error.h"
@@ -11,6 +13,7 @@ namespace wconv::pytorch {
 namespace {
 
 using test::file_of;
+using test::le;
 using test::make_zip;
 using test::ZipEntry;
 using testing::HasSubstr;
@@ -91,6 +94,98 @@ TEST(ZipArchive, OverlappingRecordsAreRefused) {
   const std::string inner = make_zip({{"b", "1"}});
   const std::string local = inner.substr(0, 30 + 1 + 1);
   expect_refused(make_zip({{"a", local}, {"b", "1", false, 0, 0, 0xffff, "", 0, 0, -32}}), "overlap");
+}
+
+// Records that share data (D. Fifield's bomb): the second entry points to the first one's header.
+TEST(ZipArchive, TwoEntriesOfOneRecordAreRefused) {
+  std::string zip = make_zip({{"a", "abc"}, {"b", "abc"}});
+  const std::size_t second = zip.rfind("PK\x01\x02");
+  zip.replace(second + 42, 4, le(0, 4));
+  expect_refused(zip, "another name than the directory");
+  zip[second + 46] = 'a';
+  expect_refused(zip, "overlap");
+}
+
+// The end records of an archive of one record, with a zip64 end record and its locator between.
+struct Zip64 {
+  std::uint64_t locator_offset = 0, entries = 1, size = 0, offset = 0;
+  std::string mark = "PK\x06\x06";
+};
+std::string zip64_of(const std::function<void(Zip64&)>& change) {
+  const std::string plain = make_zip({{"a", "abc"}});
+  const std::string body = plain.substr(0, plain.size() - 22);
+  Zip64 end;
+  end.locator_offset = body.size();
+  end.offset = body.find("PK\x01\x02");
+  end.size = body.size() - end.offset;
+  change(end);
+  return body + end.mark + le(44, 8) + le(45, 2) + le(45, 2) + le(0, 8) + le(end.entries, 8) + le(end.entries, 8) +
+         le(end.size, 8) + le(end.offset, 8) + "PK\x06\x07" + le(0, 4) + le(end.locator_offset, 8) + le(1, 4) +
+         "PK\x05\x06" + le(0, 4) + le(0xffff, 2) + le(0xffff, 2) + le(0xffff'ffff, 4) + le(0xffff'ffff, 4) + le(0, 2);
+}
+
+TEST(ZipArchive, Zip64EndRecordsThatLieAreRefused) {
+  EXPECT_EQ(ZipArchive(file_of(zip64_of([](Zip64&) {}))).records().size(), 1u);
+  constexpr std::uint64_t kHuge = std::uint64_t{1} << 63;
+  for (const std::uint64_t entries : {std::uint64_t{2}, kHuge, ~std::uint64_t{0}})
+    expect_refused(zip64_of([&](Zip64& end) { end.entries = entries; }), "its end record says");
+  for (const std::uint64_t offset : {kHuge, ~std::uint64_t{0}, std::uint64_t{1000}})
+    expect_refused(zip64_of([&](Zip64& end) { end.offset = offset; }), "it must lie before");
+  for (const std::uint64_t size : {kHuge, ~std::uint64_t{0}, std::uint64_t{1000}})
+    expect_refused(zip64_of([&](Zip64& end) { end.size = size; }), "it must lie before");
+  for (const std::uint64_t at : {kHuge, ~std::uint64_t{0}})
+    expect_refused(zip64_of([&](Zip64& end) { end.locator_offset = at; }), "the zip64 locator points to");
+  expect_refused(zip64_of([](Zip64& end) { end.locator_offset = 0; }), "no zip64 end record");
+  expect_refused(zip64_of([](Zip64& end) { end.mark = "PK\x06\x08"; }), "no zip64 end record");
+  std::string two_counts = zip64_of([](Zip64&) {});
+  two_counts.replace(two_counts.size() - 14, 4, le(7, 2) + le(7, 2));
+  expect_refused(two_counts, "the two end records of the zip archive disagree");
+}
+
+// One record whose sizes stand in a zip64 field.
+std::string zip64_record(std::uint64_t size, std::uint64_t stored, std::uint16_t field = 1) {
+  const std::string extra = le(field, 2) + le(16, 2) + le(size, 8) + le(stored, 8);
+  const std::uint64_t crc = ::crc32(0, reinterpret_cast<const Bytef*>("abc"), 3);
+  const std::string local = "PK\x03\x04" + le(45, 2) + le(0, 2) + le(0, 2) + le(0, 4) + le(crc, 4) + le(~0u, 4) +
+                            le(~0u, 4) + le(1, 2) + le(extra.size(), 2) + "a" + extra + "abc";
+  const std::string entry = "PK\x01\x02" + le(45, 2) + le(45, 2) + le(0, 2) + le(0, 2) + le(0, 4) + le(crc, 4) +
+                            le(~0u, 4) + le(~0u, 4) + le(1, 2) + le(extra.size(), 2) + le(0, 2) + le(0, 2) + le(0, 2) +
+                            le(0, 4) + le(0, 4) + "a" + extra;
+  return local + entry + "PK\x05\x06" + le(0, 4) + le(1, 2) + le(1, 2) + le(entry.size(), 4) + le(local.size(), 4) +
+         le(0, 2);
+}
+
+TEST(ZipArchive, Zip64FieldsThatLieAreRefused) {
+  EXPECT_EQ(ZipArchive(file_of(zip64_record(3, 3))).records().at(0).size, 3u);
+  expect_refused(zip64_record(4, 4), "the zip directory begins at");
+  for (const std::uint64_t huge : {std::uint64_t{1} << 63, ~std::uint64_t{0}, ~std::uint64_t{0} - 40})
+    expect_refused(zip64_record(huge, huge), "the zip directory begins at");
+  expect_refused(zip64_record(3, ~std::uint64_t{0}), "impossible");
+  expect_refused(zip64_record(3, 3, 2), "needs a zip64 field, which is missing");
+}
+
+// A bomb unpacks to no more than its entry says, and a pickle to no more than 64 MiB.
+TEST(ZipArchive, DeflateBombsAreRefused) {
+  const std::string zeros(std::size_t{80} << 20, '\0');
+  const std::string bomb = make_zip({{"r/data.pkl", zeros, true}});
+  EXPECT_LT(bomb.size(), 100'000u);
+  const ZipArchive archive(file_of(bomb));
+  try {
+    archive.content(archive.records().at(0));
+    FAIL() << "unpacked";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("is deflated and 83886080 bytes long; 67108864 are allowed"));
+  }
+  std::string hidden = bomb;  // claims 1000 bytes in both places
+  hidden.replace(22, 4, le(1000, 4));
+  hidden.replace(hidden.rfind("PK\x01\x02") + 24, 4, le(1000, 4));
+  const ZipArchive small(file_of(hidden));
+  try {
+    small.content(small.records().at(0));
+    FAIL() << "unpacked";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("it unpacks to more than the 1000 bytes it claims"));
+  }
 }
 
 TEST(ZipArchive, DamageInADeflatedRecordIsFoundWhenItIsRead) {
