@@ -56,9 +56,9 @@ TEST(CutExternalData, AtAnyByteIsRefused) {
   const auto add = [](onnx::test::Proto proto, std::string_view offset) {
     return proto.message(13, onnx::test::entry("offset", offset));
   };
-  test::write_file(
-      dir / "m.onnx",
-      onnx::test::model_with({onnx::test::external("a", "w"), add(onnx::test::external("b", "w"), "8")}).bytes());
+  test::write_file(dir / "m.onnx", onnx::test::model_with({add(onnx::test::external("a", "w"), "0"),
+                                                           add(onnx::test::external("b", "w"), "8")})
+                                       .bytes());
   for (std::size_t size = 0; size <= 16; ++size) {
     test::write_file(dir / "w", std::string(size, 'd'));
     if (size == 16) {
