@@ -7,12 +7,13 @@
 #include <memory>
 
 #include "compress.h"
+#include "convert_options.h"
 #include "convert_output.h"
-#include "core/json_text.h"
 #include "core/list_text.h"
 #include "core/zstd_file.h"
 #include "earlier_output.h"
 #include "hf_config.h"
+#include "output_place.h"
 #include "text_table.h"
 #include "tool.h"
 #include "wconv/error.h"
@@ -22,42 +23,6 @@
 
 namespace wconv::tool {
 namespace {
-
-struct ConvertOptions {
-  std::string input, output, to, dtype, weights, key, shard_size, compress, on_overflow = "error";
-  std::vector<std::string> tensor_dtype, include, exclude, strip_prefix, rename;
-  MetadataEdits metadata;
-  bool force = false, dry_run = false, no_manifest = false;
-};
-
-// The options that shape the bytes, resolved; paths are left out, for the manifest is the same on every machine.
-std::vector<std::pair<std::string, std::string>> resolved(const ConvertOptions& options, const FormatWriter& writer) {
-  std::vector<std::pair<std::string, std::string>> list = {{"to", json_string(writer.name())}};
-  const auto add = [&](std::string_view name, const std::vector<std::string>& values) {
-    if (!values.empty()) list.emplace_back(name, json_strings(values));
-  };
-  if (!options.dtype.empty()) list.emplace_back("dtype", json_string(name(*dtype_from_name(options.dtype))));
-  add("tensor-dtype", options.tensor_dtype);
-  if (!options.dtype.empty() || !options.tensor_dtype.empty())
-    list.emplace_back("on-overflow", json_string(options.on_overflow));
-  add("include", options.include);
-  add("exclude", options.exclude);
-  add("strip-prefix", options.strip_prefix);
-  add("rename", options.rename);
-  if (!options.weights.empty())
-    list.emplace_back("weights", json_string(std::filesystem::path(options.weights).filename().string()));
-  if (!options.key.empty()) list.emplace_back("key", json_string(options.key));
-  if (!options.shard_size.empty())
-    list.emplace_back("shard-size", std::to_string(parse_size("--shard-size", options.shard_size)));
-  if (const int level = compression_level(options.compress, options.output))
-    list.emplace_back("compress", json_string(fmt::format("zstd:{}", level)));
-  add("set", options.metadata.set);
-  std::vector<std::string> keys;
-  for (const std::string& edit : options.metadata.set_file) keys.push_back(edit.substr(0, edit.find('=')));
-  add("set-file", keys);
-  add("unset", options.metadata.unset);
-  return list;
-}
 
 std::pair<std::string, std::string> split_pair(const std::string& text, std::string_view option,
                                                std::string_view form) {
@@ -74,35 +39,6 @@ DType parse_dtype(const std::string& text) {
 
 OnOverflow parse_overflow(const std::string& text) {
   return text == "error" ? OnOverflow::kError : text == "saturate" ? OnOverflow::kSaturate : OnOverflow::kInfinity;
-}
-
-struct Target {
-  const FormatWriter* writer = nullptr;
-  bool folder = false;
-};
-
-// --to decides, then OUT's extension; a name without an extension (or ending in '/') is a Hugging Face folder.
-Target resolve_target(const ConvertOptions& options) {
-  Target target;
-  const std::string& path = options.output;
-  const bool slash = path.ends_with('/');
-  const std::string extension = std::filesystem::path(without_zst(path)).extension().string();
-  target.writer = find_writer_by_extension(path);
-  target.folder = slash || options.to == "hf" || (extension.empty() && options.to.empty() && without_zst(path) == path);
-  if (!options.to.empty() && options.to != "hf") {
-    target.writer = find_writer(options.to);
-    if (!target.writer)
-      fail(ErrorCode::kUsage, "--to {}: wconv writes safetensors, pytorch, gguf, onnx and hf", options.to);
-  } else if (target.folder) {
-    target.writer = find_writer("safetensors");
-  }
-  if (!target.writer) {
-    fail(ErrorCode::kUsage,
-         "{}: the extension '{}' names no format that wconv writes (.safetensors, .pth, .pt, .bin, "
-         ".gguf, .onnx, or none for a Hugging Face folder; .zst may follow); --to says it",
-         path, extension);
-  }
-  return target;
 }
 
 Model apply_passes(Model model, const ConvertOptions& options) {
@@ -194,28 +130,6 @@ std::vector<std::string> skipped_names(const Model& source, const Model& model, 
   return skipped;
 }
 
-struct OutputPlace {
-  std::string path;       // without a slash at its end
-  std::string prefix;     // of the paths of the output's files
-  std::string file_name;  // the last component of the path; empty for a folder
-  int zstd_level = 0;     // 0: not compressed
-  WriteOptions write;     // its file_name has no .zst
-};
-
-OutputPlace place_of(const ConvertOptions& options, const Target& target) {
-  OutputPlace place;
-  place.path = options.output;
-  while (place.path.size() > 1 && place.path.ends_with('/')) place.path.pop_back();
-  const std::string parent = std::filesystem::path(place.path).parent_path().string();
-  place.prefix = target.folder ? place.path + "/" : parent.empty() ? "" : parent == "/" ? parent : parent + "/";
-  place.write.folder = target.folder;
-  if (!target.folder) place.file_name = std::filesystem::path(place.path).filename().string();
-  place.write.file_name = without_zst(place.file_name);
-  place.zstd_level = compression_level(options.compress, target.folder ? "" : place.path);
-  if (!options.shard_size.empty()) place.write.shard_size = parse_size("--shard-size", options.shard_size);
-  return place;
-}
-
 Layout plan(const Model& source, Model& model, const ConvertOptions& options, const Target& target,
             const OutputPlace& place) {
   check_model(source, model, options, target, place.write);
@@ -270,13 +184,6 @@ void warn_unchecked(const Model& model, ConvertSummary& summary) {
       fmt::format("a dry run checks no values: those of {} are cast to a type of less range, which they may not fit",
                   counted(narrowed, "tensor")));
   warn(summary.warnings.back());
-}
-
-// A file among shards has a manifest of the name that all of them share.
-std::string manifest_of(const OutputPlace& place, const Layout& layout) {
-  const bool named = std::any_of(layout.files.begin(), layout.files.end(),
-                                 [&](const OutputFile& file) { return file.name == place.file_name; });
-  return manifest_name(named ? place.file_name : place.write.file_name, place.write.folder);
 }
 
 // Files of an earlier output that this one takes the place of: only --force removes them.
@@ -354,45 +261,7 @@ int convert(const Globals& globals, const ConvertOptions& options) {
 Verb add_convert(CLI::App& app, const Globals& globals) {
   auto options = std::make_shared<ConvertOptions>();
   CLI::App* verb = app.add_subcommand("convert", "Write a model in another format, dtype, naming or sharding");
-  verb->add_option("IN", options->input, "File, Hugging Face folder or index")->type_name("")->required();
-  verb->add_option("-o,--output", options->output,
-                   "Output; its extension picks the format, none is a Hugging Face folder")
-      ->type_name("OUT")
-      ->required();
-  add_text(*verb, "--to", options->to, "Format of the output: safetensors, pytorch, gguf, onnx, hf")
-      ->type_name("FORMAT");
-  add_text(*verb, "--dtype", options->dtype, "Cast every floating-point tensor to this type")->type_name("T");
-  add_list(*verb, "--tensor-dtype", options->tensor_dtype, "Cast the tensors that match; the last match wins")
-      ->type_name("GLOB=T");
-  verb->add_option("--on-overflow", options->on_overflow, "Values too large for the type: error, saturate or inf")
-      ->type_name("WHAT")
-      ->check(CLI::IsMember({"error", "saturate", "inf"}));
-  add_list(*verb, "--include", options->include, "Write only tensors that match")->type_name("GLOB");
-  add_list(*verb, "--exclude", options->exclude, "Leave out tensors that match")->type_name("GLOB");
-  add_list(*verb, "--strip-prefix", options->strip_prefix, "Remove this prefix from names, e.g. module.")
-      ->type_name("P");
-  add_list(*verb, "--rename", options->rename, "Replace what matches in names ($1 is a group)")
-      ->type_name("REGEX=REPLACEMENT");
-  add_text(*verb, "--weights", options->weights,
-           "Model whose tensors take the place of those of the same name; an ONNX model keeps its graph")
-      ->type_name("MODEL");
-  add_text(*verb, "--key", options->key, "Part of a nested checkpoint, e.g. model_state_dict")->type_name("PATH");
-  add_text(*verb, "--shard-size", options->shard_size, "Split the output into files of at most this size")
-      ->type_name("SIZE");
-  add_text(*verb, "--compress", options->compress,
-           "Compress weights as seekable zstd, at level 3 or from 1 to 22; an OUT that ends in .zst asks for it too.\n"
-           "OUT is named as given; shards and weights in a folder get the ending .zst")
-      ->type_name("zstd[:LEVEL]");
-  add_list(*verb, "--set", options->metadata.set,
-           "Set metadata; what follows the key's last ':' is its type, as in KEY:u32=7; without one the type is\n"
-           "the key's, or GGUF's for this key, or string")
-      ->type_name("KEY=VALUE");
-  add_list(*verb, "--set-file", options->metadata.set_file, "Set metadata to a file's text")->type_name("KEY=PATH");
-  add_list(*verb, "--unset", options->metadata.unset, "Remove metadata")->type_name("KEY");
-  verb->add_flag("-f,--force", options->force, "Replace the output if it exists, with its shards, index and manifest");
-  verb->add_flag("-n,--dry-run", options->dry_run,
-                 "Print the plan with exact sizes (of compressed files: the most they take); write nothing");
-  verb->add_flag("--no-manifest", options->no_manifest, "Write no manifest and compute no digests");
+  add_options(*verb, *options);
   return {verb, [&globals, options] { return convert(globals, *options); }};
 }
 
