@@ -111,16 +111,25 @@ void check_metadata(const Model& model, std::vector<std::string>& problems) {
 std::vector<std::string> check_model(const Model& model) {
   std::vector<std::string> problems;
   check_names(model, problems);
-  Kind types("of types that GGUF does not have"), ranks("of too many dimensions");
+  Kind types("of types that GGUF does not have"), ranks("of too many dimensions"),
+      sizes("with dimensions that are negative to ggml");
   for (const Tensor& tensor : model.tensors) {
     if (info(tensor.info.dtype).ggml < 0) types.add(no_such_type(tensor));
     if (tensor.info.shape.size() > kMaxDimensions)
       ranks.add(fmt::format("tensor '{}' has {} dimensions; GGUF holds at most {}: leave it out with --exclude '{}'",
                             printable(tensor.info.name), tensor.info.shape.size(), kMaxDimensions,
                             printable(tensor.info.name)));
+    for (const std::uint64_t size : tensor.info.shape) {
+      if (size >> 63 == 0) continue;
+      sizes.add(
+          fmt::format("tensor '{}' has a dimension of {}, which is negative to ggml: leave it out with --exclude '{}'",
+                      printable(tensor.info.name), size, printable(tensor.info.name)));
+      break;
+    }
   }
   types.append_to(problems);
   ranks.append_to(problems);
+  sizes.append_to(problems);
   check_metadata(model, problems);
   return problems;
 }

@@ -168,6 +168,7 @@ TEST(GgufWriterChecks, LongNamesThatWouldBeOneWhenCutAreRefused) {
 
 TEST(GgufWriterChecks, Dimensions) {
   expect_problem(make_model({numbered("a", {1, 1, 1, 1, 1})}), "'a' has 5 dimensions; GGUF holds at most 4");
+  expect_problem(make_model({numbered("a", {0, 1ull << 63})}), "'a' has a dimension of 9223372036854775808");
 }
 
 TEST(GgufWriterChecks, TypesThatGgufDoesNotHave) {
