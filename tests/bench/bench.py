@@ -2,6 +2,7 @@
 """Times wconv against cp, cat and (with --python) torch, and prints the ratios as a table.
 
 usage: tests/bench/bench.py [--wconv build/release/wconv] [--folder FOLDER] [--gib N] [--rounds N] [--python PYTHON]
+                            [--only conversions|reading|onnx|compressed|python_way ...]
 
 FOLDER (default: build/bench) needs room for eleven files of N GiB (default 2). PYTHON is one with torch and safetensors.
 Each row runs A and B in turn, `rounds` times; the ratio is that of their fastest runs, for what disturbs a run (a virtual
@@ -226,6 +227,7 @@ def main():
     parser.add_argument("--gib", type=float, default=2)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--python")
+    parser.add_argument("--only", action="append", choices=["conversions", "reading", "onnx", "compressed", "python_way"])
     arguments = parser.parse_args()
     bench = Bench(arguments)
     bench.folder.mkdir(parents=True, exist_ok=True)
@@ -236,13 +238,12 @@ def main():
     run(bench.convert("f32.safetensors", "f32.pth", "--no-manifest", "--force"))
     run(["cat", *bench.folder.glob("*.*")])
     bench.header()
-    bench.conversions()
-    bench.reading()
-    bench.onnx()
-    if shutil.which("zstd"):
-        bench.compressed()
-    if arguments.python:
-        bench.python_way()
+    parts = arguments.only or ["conversions", "reading", "onnx", "compressed", "python_way"]
+    for part in parts:
+        if part == "compressed" and not shutil.which("zstd") or part == "python_way" and not arguments.python:
+            print(f"{part}: left out, for its peer is not there", file=sys.stderr)
+        else:
+            getattr(bench, part)()
 
 
 main()
