@@ -47,7 +47,8 @@ class FormatWriter {
   virtual std::span<const std::string_view> extensions() const = 0;  // ".pth", ".pt"
   // Everything about `model` that this format can't hold, one sentence each; empty: it can be planned.
   virtual std::vector<std::string> check(const Model& model, const WriteOptions& options) const = 0;
-  // Exact bytes of every file. The order of bytes depends on model and options only.
+  // Exact bytes of every file. Throws Error(kUnsupported) where no file could hold them. The order of bytes depends on
+  // model and options only.
   virtual Layout plan(const Model& model, const WriteOptions& options) const = 0;
 };
 

@@ -140,5 +140,8 @@ struct Model {
 std::ptrdiff_t find_tensor(const Model& model, std::string_view name);
 // Throws Error(kUnsupported) for the first of model.refused; `advice` ends the message.
 void check_none_refused(const Model& model, std::string_view advice = {});
+// Throws Error(kUnsupported) where the tensors, tied ones counted again, have more than 2^62 bytes together: offsets of
+// an output then fit 64 bits. A view that repeats one number may say any size.
+void check_total_bytes(const Model& model);
 
 }  // namespace wconv

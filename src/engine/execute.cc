@@ -81,12 +81,13 @@ class Run {
         pool_(budget_.buffers, budget_.buffer_bytes),
         inputs_(input_files(model)),
         records_(model.checks),
-        encoded_(layout.encoded),
-        schedule_(plan_schedule(model, layout, options.hash, budget_.tile_bytes)) {
+        encoded_(layout.encoded) {
     for (const OutputFile& file : layout.files) {
       total_bytes_ += file.size;
       open(file, output.create(file.name, file.zstd_level ? 0 : file.size));
     }
+    // After that the disk is known to hold the output, and the list of tasks to be in proportion to it.
+    schedule_ = plan_schedule(model, layout, options.hash, budget_.tile_bytes);
     for (std::size_t i = 0; i < inputs_.size(); ++i)
       input_hashes_.push_back(std::make_unique<OrderedHasher>(hashes_, options.hash));
   }

@@ -14,9 +14,10 @@ constexpr std::uint64_t kMiB = 1024 * 1024;
 constexpr std::uint64_t kDefaultBudget = 96 * kMiB;  // all tile buffers together
 constexpr std::uint64_t kPackedBudget = 256 * kMiB;  // the same where an output is compressed
 constexpr std::uint64_t kMinTile = 64 * 1024, kMaxTile = 4 * kMiB;
-constexpr std::uint64_t kCacheTile = 256 * 1024;     // stays in a core's cache
-constexpr std::uint64_t kTasks = 64 * 1024;          // about as many as are made: larger models have larger tiles
-constexpr std::uint64_t kProgramMemory = 24 * kMiB;  // code, libraries, stacks, metadata of a usual model
+constexpr std::uint64_t kCacheTile = 256 * 1024;      // stays in a core's cache
+constexpr std::uint64_t kTasks = 64 * 1024;           // about as many as are made: larger models have larger tiles
+constexpr std::uint64_t kMaxTasks = 4 * 1024 * 1024;  // outputs of up to 16 TiB; views of one number can say more
+constexpr std::uint64_t kProgramMemory = 24 * kMiB;   // code, libraries, stacks, metadata of a usual model
 constexpr std::uint64_t kKernelCopyMin = kMiB, kKernelCopyTile = 32 * kMiB;
 constexpr std::uint64_t kOwnTaskMin = 64 * 1024;
 
@@ -189,6 +190,8 @@ Budget plan_budget(const Layout& layout, const EngineOptions& options, const Rea
   const std::uint64_t wanted =
       level ? kZstdFrameBytes : std::clamp(total / kTasks, kCacheTile, kMaxTile) / kMinTile * kMinTile;
   const std::uint64_t least = level ? kZstdFrameBytes : kMinTile;
+  if (const std::uint64_t most_bytes = kMaxTasks * std::max(wanted, least); total > most_bytes)
+    fail(ErrorCode::kUnsupported, "the output would have {} bytes; at most {} can be planned", total, most_bytes);
   std::uint64_t minimum = memory(1, std::max(wanted, least));
   Budget budget;
   for (budget.threads = options.threads ? options.threads : usable_cores(); budget.threads > 0; --budget.threads) {

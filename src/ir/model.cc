@@ -87,4 +87,16 @@ void check_none_refused(const Model& model, std::string_view advice) {
       .in_tensor(first.name);
 }
 
+void check_total_bytes(const Model& model) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+  std::uint64_t total = 0;
+  for (const Tensor& tensor : model.tensors) {
+    const std::uint64_t size = tensor.data->size_bytes();
+    if (size > kMost - total)
+      throw Error(ErrorCode::kUnsupported, "with it the tensors have more than 2^62 bytes, which no file holds")
+          .in_tensor(tensor.info.name);
+    total += size;
+  }
+}
+
 }  // namespace wconv

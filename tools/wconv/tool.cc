@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <memory>
 
 #include "core/json_text.h"
@@ -24,7 +25,26 @@ namespace wconv::tool {
 namespace {
 
 std::atomic<int> g_signal{0};
-extern "C" void on_signal(int number) { g_signal = number; }  // once: a second signal ends the program
+std::atomic<std::int64_t> g_signal_ms{0};
+
+std::int64_t milliseconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
+// A later signal ends the program at once. One that comes right after the first is the same: `timeout` signals its
+// child, and then the group that the child is in.
+extern "C" void on_signal(int number) {
+  constexpr std::int64_t kSameMs = 500;
+  if (g_signal == 0) {
+    g_signal_ms = milliseconds();
+    g_signal = number;
+  } else if (milliseconds() - g_signal_ms > kSameMs) {
+    ::signal(number, SIG_DFL);
+    ::raise(number);
+  }
+}
 
 std::string g_out;
 bool g_closed = false;
@@ -72,7 +92,6 @@ void prepare_process() {
   }
   struct sigaction action {};
   action.sa_handler = on_signal;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction old {};
     if (::sigaction(number, nullptr, &old) == 0 && old.sa_handler == SIG_IGN) continue;  // nohup

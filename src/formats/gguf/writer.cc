@@ -12,10 +12,7 @@ namespace gguf {
 namespace {
 
 std::uint64_t padded(std::uint64_t size, std::uint64_t alignment) {
-  std::uint64_t end = 0;
-  if (__builtin_add_overflow(size, alignment - 1, &end))
-    fail(ErrorCode::kUnsupported, "the output would not fit 64 bits");
-  return end / alignment * alignment;
+  return (size + alignment - 1) / alignment * alignment;
 }
 
 // Tensors [begin, end) of the model.
@@ -85,8 +82,7 @@ OutputFile plan_file(const Model& model, const Part& part, const Metadata& metad
     Piece& piece = file.pieces.emplace_back();
     piece.offset = file.size;
     piece.content = TensorPiece{.tensor = i, .size = size};
-    if (__builtin_add_overflow(file.size, padded(size, alignment), &file.size))
-      fail(ErrorCode::kUnsupported, "the output would not fit 64 bits");
+    file.size += padded(size, alignment);
   }
   return file;
 }
@@ -107,6 +103,7 @@ class Writer final : public FormatWriter {
     return problems;
   }
   Layout plan(const Model& model, const WriteOptions& options) const override {
+    check_total_bytes(model);
     const std::string name = options.folder || options.file_name.empty() ? "model.gguf" : options.file_name;
     const std::vector<Part> parts = cut(model, options.shard_size);
     const std::string_view stem = std::string_view(name).substr(0, name.size() - (name.ends_with(".gguf") ? 5 : 0));

@@ -172,6 +172,7 @@ class Writer final : public FormatWriter {
   }
 
   Layout plan(const Model& model, const WriteOptions& options) const override {
+    check_total_bytes(model);
     Planner planner(model, options);
     Layout layout = planner.plan(~std::uint64_t{0});
     if (layout.files.back().size > kMaxModel) layout = planner.plan(kMinExternal);

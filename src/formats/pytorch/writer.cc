@@ -78,6 +78,7 @@ class Writer final : public FormatWriter {
   }
 
   Layout plan(const Model& model, const WriteOptions& options) const override {
+    check_total_bytes(model);
     // Tied tensors share a storage.
     std::map<const TensorData*, std::size_t> numbers;
     std::vector<std::size_t> storages, owners;

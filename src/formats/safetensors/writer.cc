@@ -155,6 +155,7 @@ class Writer final : public FormatWriter {
   }
 
   Layout plan(const Model& model, const WriteOptions& options) const override {
+    check_total_bytes(model);
     const std::string base = options.folder ? "model.safetensors" : options.file_name;
     const auto shards = split(model, options.shard_size);
     const std::string metadata = metadata_text(model);
