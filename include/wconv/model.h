@@ -143,5 +143,8 @@ void check_none_refused(const Model& model, std::string_view advice = {});
 // Throws Error(kUnsupported) where the tensors, tied ones counted again, have more than 2^62 bytes together: offsets of
 // an output then fit 64 bits. A view that repeats one number may say any size.
 void check_total_bytes(const Model& model);
+// Throws Error(kUnsupported) where reading the values of all tensors, tied ones once, means more than 64 GiB and more
+// than 16 times the bytes of the model's files: views of a few numbers, which would keep a reader busy for days.
+void check_expansion(const Model& model);
 
 }  // namespace wconv

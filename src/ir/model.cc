@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_set>
 
 #include "wconv/error.h"
+#include "wconv/file.h"
+#include "wconv/tensor.h"
 
 namespace wconv {
 namespace {
@@ -95,6 +98,30 @@ void check_total_bytes(const Model& model) {
     if (size > kMost - total)
       throw Error(ErrorCode::kUnsupported, "with it the tensors have more than 2^62 bytes, which no file holds")
           .in_tensor(tensor.info.name);
+    total += size;
+  }
+}
+
+void check_expansion(const Model& model) {
+  constexpr std::uint64_t kAlways = std::uint64_t{64} << 30, kFactor = 16;
+  std::uint64_t stored = 0;
+  for (const SourceFile& file : model.files) stored += file.file->size();
+  const std::uint64_t most =
+      std::max(kAlways, stored > ~std::uint64_t{0} / kFactor ? ~std::uint64_t{0} : stored * kFactor);
+  std::unordered_set<const TensorData*> seen;
+  std::uint64_t total = 0;
+  for (const Tensor& tensor : model.tensors) {
+    if (!seen.insert(tensor.data.get()).second) continue;
+    const std::uint64_t size = tensor.data->size_bytes();
+    if (size > most - total) {
+      throw Error(
+          ErrorCode::kUnsupported,
+          fmt::format("it is a view of {} bytes; with it the tensors have more than {}, though the files have {}: "
+                      "their values are not read",
+                      size, most, stored))
+          .in_tensor(tensor.info.name)
+          .in_file(model.path);
+    }
     total += size;
   }
 }

@@ -145,6 +145,7 @@ std::string tensor_digest(const Tensor& tensor) {
 }
 
 ModelMeasures measure(const Model& model, std::span<const std::size_t> tensors, const MeasureOptions& options) {
+  check_expansion(model);
   return Measuring(model, tensors, options).run();
 }
 

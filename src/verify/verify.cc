@@ -76,6 +76,8 @@ class Comparison {
     for (const auto& [r, c] : keys_.pairs) add_tensor(reference_.tensors[r], candidate_.tensors[c]);
     same_flat_.resize(report_.tensors.size());
     if (!options_.keys_only) {
+      check_expansion(reference_);
+      check_expansion(candidate_);
       check_records(reference_, options_.threads, options_.interrupted);
       check_records(candidate_, options_.threads, options_.interrupted);
       compare_bytes();

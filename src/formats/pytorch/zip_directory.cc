@@ -30,6 +30,14 @@ std::uint64_t find_end_record(const File& file) {
         std::to_integer<std::uint64_t>(tail[i + 20]) | std::to_integer<std::uint64_t>(tail[i + 21]) << 8;
     if (i + kEndBytes + comment == window) return file.size() - window + i;
   }
+  std::array<std::byte, 2> first{};
+  if (file.size() >= first.size()) file.read(0, first);
+  if (file.size() != 0 && first != std::array{kMark[0], kMark[1]}) {
+    fail_at(0, ErrorCode::kUnsupported,
+            "no zip, tar or pickle begins here, and there is no zip directory at the end of the {} bytes: this is no "
+            "PyTorch checkpoint",
+            file.size());
+  }
   fail(ErrorCode::kCorrupt, "zip directory missing, file is {} bytes; the download or the save was cut short",
        file.size());
 }

@@ -61,6 +61,10 @@ class HeaderParser {
 
   void tensor(std::string name) {
     if (json_.next() != '{') refuse_tensor(name, "its entry is {}, not an object", json_.kind());
+    if (header_.entries.size() == kMaxTensors) {
+      fail_at(json_.position(), ErrorCode::kUnsupported, "the header has more than {} tensors, the most that are read",
+              kMaxTensors);
+    }
     Entry entry;
     entry.position = json_.position();
     entry.info.name = std::move(name);

@@ -57,6 +57,10 @@ OutputFile plan_file(const Model& model, std::vector<std::size_t> order, std::st
     const auto ranks = std::pair(dtype_rank(left.dtype), dtype_rank(right.dtype));
     return ranks.first != ranks.second ? ranks.first < ranks.second : left.name < right.name;
   });
+  if (order.size() > safetensors::kMaxTensors) {
+    fail(ErrorCode::kUnsupported, "the file would hold {} tensors; at most {} are read. Use --shard-size", order.size(),
+         safetensors::kMaxTensors);
+  }
   const std::string text = header_text(model, order, metadata);
   if (text.size() > safetensors::kMaxHeaderBytes) {
     fail(ErrorCode::kUnsupported, "the header would take {} bytes; safetensors readers allow {}. Use --shard-size",

@@ -84,6 +84,7 @@ TEST(ZipArchive, RefusesImpossibleSizes) {
   expect_refused(good.substr(0, good.size() - 1), "zip directory missing");
   expect_refused(good.substr(0, 40), "zip directory missing, file is 40 bytes");
   expect_refused("", "zip directory missing, file is 0 bytes");
+  expect_refused(std::string(4096, '\x3f'), "this is no PyTorch checkpoint");
   std::string more = good;
   more[more.size() - 14] = 2;  // number of entries
   expect_refused(more, "split over several files");
