@@ -129,13 +129,17 @@ struct Model {
   Metadata metadata;
   std::vector<Finding> findings;
   std::vector<SideFile> side_files;
-  std::vector<RecordCheck> checks;
+  std::vector<RecordCheck> checks;       // of records that tensors lie in
+  std::vector<RecordCheck> idle_checks;  // of all others: only a check of the whole model reads them
   // Tensors of the file that were not taken: outside the part that was asked for (ReadOptions::key), or of strings.
   std::vector<std::string> left_out;
   std::vector<RefusedTensor> refused;
   std::shared_ptr<const SourceGraph> graph;  // null: the source has none
 };
 
+// Adds what a further part of the model, the file `part`, has as metadata. Where a key has another value already, that
+// one stays, and a warning names it ("part-metadata").
+void add_metadata(Model& model, const Metadata& further, std::string_view part);
 // Index of the tensor with that name, or -1.
 std::ptrdiff_t find_tensor(const Model& model, std::string_view name);
 // Throws Error(kUnsupported) for the first of model.refused; `advice` ends the message.

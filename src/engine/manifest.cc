@@ -161,6 +161,7 @@ fs::path manifest_path(const std::string& output_path) {
   static const std::regex kShard(R"(-\d{5}-of-\d{5}(\.\w+?)(\.zst)?$)"), kIndex(R"(\.index\.json(\.zst)?$)");
   std::error_code ignored;
   if (fs::is_directory(output_path, ignored)) return fs::path(output_path) / manifest_name("", true);
+  if (fs::path own = manifest_name(output_path, false); fs::exists(own, ignored)) return own;
   return manifest_name(std::regex_replace(std::regex_replace(output_path, kIndex, ""), kShard, "$1"), false);
 }
 

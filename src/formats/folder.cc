@@ -122,10 +122,13 @@ void merge_shard(Model& model, Model shard, std::map<std::string, std::string>& 
   if (model.format.empty()) {
     model.format = shard.format;
     model.metadata = std::move(shard.metadata);
+  } else {
+    add_metadata(model, shard.metadata, name);
   }
   std::move(shard.files.begin(), shard.files.end(), std::back_inserter(model.files));
   std::move(shard.tensors.begin(), shard.tensors.end(), std::back_inserter(model.tensors));
   std::move(shard.checks.begin(), shard.checks.end(), std::back_inserter(model.checks));
+  std::move(shard.idle_checks.begin(), shard.idle_checks.end(), std::back_inserter(model.idle_checks));
   std::move(shard.refused.begin(), shard.refused.end(), std::back_inserter(model.refused));
   std::move(shard.left_out.begin(), shard.left_out.end(), std::back_inserter(model.left_out));
   for (Finding& finding : shard.findings) {
@@ -232,9 +235,46 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-// The one weight file of a folder, or nothing; several without an index are told apart by their numbers.
+// The numbered parts that `name` is the first of: all their names, or none where it has no number.
+struct Parts {
+  std::set<std::string> names;
+  bool split_file = false;  // the reader of the first one finds the others
+};
+
+Parts numbered_parts(const std::string& name) {
+  static const std::regex kFirst(R"((.*)-00001-of-(\d{5})\.(safetensors|bin|gguf)(\.zst)?)");
+  std::smatch match;
+  if (!std::regex_match(name, match, kFirst)) return {};
+  Parts parts{{}, match[3] == "gguf"};
+  const unsigned long count = std::stoul(match[2]);
+  if (count == 0) fail(ErrorCode::kCorrupt, "'{}' is a shard of none", name);
+  for (unsigned long i = 1; i <= count; ++i)
+    parts.names.insert(fmt::format("{}-{:05}-of-{}.{}", match[1].str(), i, match[2].str(), match[3].str()));
+  return parts;
+}
+
+// One file, or the numbered parts of one model where all of `found` (not empty, sorted) belong to them.
+Model open_weights(const std::string& folder, const std::vector<std::string>& found, const ReadOptions& options) {
+  const Parts parts = numbered_parts(found[0]);
+  const bool one_model = std::all_of(found.begin(), found.end(), [&](const std::string& name) {
+    return parts.names.contains(std::string(without_zst(name)));
+  });
+  if (found.size() > 1 && !one_model) {
+    fail(ErrorCode::kUsage, "the folder holds several weight files ({}); name the one that you mean",
+         join_names(found));
+  }
+  if (parts.names.empty() || parts.split_file) {
+    return open_file(File::open((fs::path(folder) / found[0]).string()), options);
+  }
+  std::map<std::string, std::string> shard_of;
+  Model model = open_shards(folder, parts.names, options, shard_of);
+  model.findings.push_back(
+      {Severity::kWarning, "no-index", "the folder has shards but no index; their union was taken"});
+  return model;
+}
+
+// The weights of a folder without an index: of the first extension that there is.
 Model open_unindexed(const std::string& folder, const std::vector<std::string>& names, const ReadOptions& options) {
-  static const std::regex kShard(R"((.*)-(\d{5})-of-(\d{5})\.(safetensors|bin))");
   static constexpr std::array<std::string_view, 7> kExtensions = {".safetensors", ".bin",  ".gguf", ".pth",
                                                                   ".pt",          ".ckpt", ".onnx"};
   for (const std::string_view extension : kExtensions) {
@@ -247,27 +287,26 @@ Model open_unindexed(const std::string& folder, const std::vector<std::string>& 
          {"model.safetensors", "model.safetensors.zst", "pytorch_model.bin", "pytorch_model.bin.zst"}) {
       if (std::find(found.begin(), found.end(), usual) != found.end()) found = {std::string(usual)};
     }
-    const std::string first = (fs::path(folder) / found[0]).string();
-    if (found.size() == 1 || found[0].find("-00001-of-") != std::string::npos) {
-      std::smatch parts;
-      const std::string bare(without_zst(found[0]));
-      if (!std::regex_match(bare, parts, kShard)) return open_file(File::open(first), options);
-      std::set<std::string> shards;
-      const unsigned long count = std::stoul(parts[3]);
-      if (count == 0) fail(ErrorCode::kCorrupt, "'{}' is a shard of none", found[0]);
-      for (unsigned long i = 1; i <= std::min(count, 100'000UL); ++i) {
-        shards.insert(fmt::format("{}-{:05}-of-{}.{}", parts[1].str(), i, parts[3].str(), parts[4].str()));
-      }
-      std::map<std::string, std::string> shard_of;
-      Model model = open_shards(folder, shards, options, shard_of);
-      model.findings.push_back(
-          {Severity::kWarning, "no-index", "the folder has shards but no index; their union was taken"});
-      return model;
-    }
-    fail(ErrorCode::kUsage, "the folder holds several weight files ({}); name the one that you mean",
-         join_names(found));
+    return open_weights(folder, found, options);
   }
   fail(ErrorCode::kMissing, "the folder holds no weights (.safetensors, .bin, .gguf, .pth, .pt, .ckpt, .onnx)");
+}
+
+// The index of a folder, or nothing: of several with one ending the usual one.
+std::string find_index(const std::vector<std::string>& names) {
+  for (const std::string_view usual : {"model.safetensors.index.json", "pytorch_model.bin.index.json"}) {
+    const std::string_view ending = usual.substr(usual.find('.'));
+    std::vector<std::string> found;
+    for (const std::string& name : names) {
+      if (without_zst(name) == usual) return name;
+      if (without_zst(name).ends_with(ending)) found.push_back(name);
+    }
+    if (found.size() > 1) {
+      fail(ErrorCode::kUsage, "the folder holds several indexes ({}); name the one that you mean", join_names(found));
+    }
+    if (!found.empty()) return found[0];
+  }
+  return {};
 }
 
 // A repository of the Hugging Face cache (models--org--name) holds its files in snapshots/<commit>; refs/main names
@@ -336,13 +375,10 @@ Model open_folder(const std::string& path, const ReadOptions& options) {
              "'python -m torch.distributed.checkpoint.format_utils dcp_to_torch'");
       }
     }
-    for (const std::string_view ending : {".safetensors.index.json", ".bin.index.json"}) {
-      for (const std::string& name : names) {
-        if (!without_zst(name).ends_with(ending)) continue;
-        Model model = open_index((fs::path(path) / name).string(), options);
-        model.path = path;
-        return model;
-      }
+    if (const std::string index = find_index(names); !index.empty()) {
+      Model model = open_index((fs::path(path) / index).string(), options);
+      model.path = path;
+      return model;
     }
     Model model = open_unindexed(path, names, options);
     model.path = path;

@@ -6,6 +6,7 @@
 #include <array>
 #include <unordered_set>
 
+#include "core/list_text.h"
 #include "wconv/error.h"
 #include "wconv/file.h"
 #include "wconv/tensor.h"
@@ -88,6 +89,23 @@ void check_none_refused(const Model& model, std::string_view advice) {
       fmt::format("{}{}{}", first.reason, others == 0 ? "" : fmt::format(" ({} more cannot be read)", others), advice))
       .in_file(model.path)
       .in_tensor(first.name);
+}
+
+void add_metadata(Model& model, const Metadata& further, std::string_view part) {
+  std::vector<std::string> differing;
+  for (const auto& [key, value] : further) {
+    const MetaValue* known = model.metadata.find(key);
+    if (!known) {
+      model.metadata.set(key, value);
+    } else if (known->type != value.type || metadata_json(*known) != metadata_json(value)) {
+      differing.push_back(key);
+    }
+  }
+  if (differing.empty()) return;
+  model.findings.push_back(
+      {Severity::kWarning, "part-metadata",
+       fmt::format("{}: its metadata has other values than the parts before it, whose are kept: {}", printable(part),
+                   quoted_names(differing, 5))});
 }
 
 void check_total_bytes(const Model& model) {

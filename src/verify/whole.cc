@@ -21,7 +21,7 @@ constexpr std::uint64_t kSlice = 1024 * 1024;
 constexpr std::array<std::string_view, 4> kProblemCodes = {"wrong-shard", "not-in-index", "stale-index", "config"};
 
 // Reads all files once; the CRC-32 of records are taken from the same bytes. Throws Error(kCorrupt) for a damaged one.
-void read_every_byte(const Model& model, verify_detail::Reading& reading) {
+void read_every_byte(const Model& model, std::span<const RecordCheck> checks, verify_detail::Reading& reading) {
   struct Slice {
     std::size_t file = 0;
     std::uint64_t begin = 0, size = 0;
@@ -33,7 +33,7 @@ void read_every_byte(const Model& model, verify_detail::Reading& reading) {
     for (std::uint64_t begin = 0; begin < size; begin += kSlice)
       slices.push_back({f, begin, std::min(kSlice, size - begin)});
   }
-  engine::RecordCrcs records(model.checks);
+  engine::RecordCrcs records(checks);
   parallel_for(slices.size(), reading.threads(), [&](std::size_t i) {
     const File& file = *model.files[slices[i].file].file;
     std::vector<std::byte> bytes(slices[i].size);
@@ -117,9 +117,11 @@ WholeReport check_whole(const Model& model, const WholeOptions& options) {
   verify_detail::Reading reading(options.threads, options.progress, options.interrupted);
   report.manifest = options.require_manifest || has_manifest(model.path);
   if (report.manifest) report.problems = check_manifest(model.path, options.threads);
-  read_every_byte(model, reading);
+  std::vector<RecordCheck> checks = model.checks;
+  checks.insert(checks.end(), model.idle_checks.begin(), model.idle_checks.end());
+  read_every_byte(model, checks, reading);
   unpack_every_record(model);
-  report.records = model.checks.size();
+  report.records = checks.size();
   for (const SourceFile& file : model.files) report.bytes += file.file->size();
   for (const Finding& finding : model.findings) {
     if (std::find(kProblemCodes.begin(), kProblemCodes.end(), finding.code) == kProblemCodes.end()) continue;

@@ -147,6 +147,15 @@ void expect_refused(const std::string& manifest, ErrorCode code, std::string_vie
   }
 }
 
+TEST(CheckManifest, OfOneFileWithTheNameOfAShard) {
+  const test::TempDir dir;
+  test::write_safetensors(dir / "in.safetensors", {{"a", DType::kU8, {1}, test::bytes_of<unsigned char>({1})}});
+  const std::string path = dir / "out-00001-of-00001.safetensors";
+  ASSERT_EQ(test::wconv({"convert", dir / "in.safetensors", "-o", path}).status, 0);
+  EXPECT_TRUE(has_manifest(path));
+  EXPECT_TRUE(check_manifest(path, 1).empty());
+}
+
 TEST(CheckManifest, RefusesWhatIsNoManifest) {
   expect_refused("", ErrorCode::kMissing, "m.gguf.wconv.json: no such file");
   expect_refused("not JSON", ErrorCode::kCorrupt, "is not JSON");

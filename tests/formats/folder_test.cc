@@ -196,6 +196,36 @@ TEST_F(Shards, WithoutAnIndexTheirNumbersTell) {
   }
 }
 
+TEST_F(Shards, HaveTheMetadataOfAll) {
+  test::write_safetensors(dir_ / "model-00002-of-00002.safetensors", {byte_tensor("b", 2)},
+                          {{"format", "np"}, {"more", "x"}});
+  expect_warned("part-metadata", "other values than the parts before it, whose are kept: 'format'");
+  const Model model = open_model(dir_.path().string(), {});
+  EXPECT_EQ(*model.metadata.find("format")->as_string(), "pt");
+  EXPECT_EQ(*model.metadata.find("more")->as_string(), "x");
+}
+
+TEST_F(Shards, OfSeveralIndexesTheUsualOneCounts) {
+  fs::copy_file(dir_ / "model.safetensors.index.json", dir_ / "model.fp16.safetensors.index.json");
+  EXPECT_EQ(open_model(dir_.path().string(), {}).tensors.size(), 2u);
+  fs::rename(dir_ / "model.safetensors.index.json", dir_ / "a.safetensors.index.json");
+  try {
+    open_model(dir_.path().string(), {});
+    FAIL() << "two indexes, none of them the usual one";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_NE(std::string_view(error.what()).find("several indexes"), std::string_view::npos) << error.what();
+  }
+}
+
+TEST_F(Shards, OfTwoModelsAreNotOne) {
+  fs::remove(dir_ / "model.safetensors.index.json");
+  test::write_safetensors(dir_ / "other-00001-of-00001.safetensors", {byte_tensor("c", 1)});
+  EXPECT_THROW(open_model(dir_.path().string(), {}), Error);
+  fs::rename(dir_ / "other-00001-of-00001.safetensors", dir_ / "z.safetensors");
+  EXPECT_THROW(open_model(dir_.path().string(), {}), Error);
+}
+
 TEST_F(Shards, DamageNamesTheShard) {
   fs::resize_file(dir_ / "model-00002-of-00002.safetensors", 20);
   try {

@@ -123,6 +123,20 @@ TEST(Whole, EveryRecordAndEveryByteIsRead) {
 }
 
 // A deflated record has no checksum of its stored bytes: it is unpacked.
+TEST(Whole, RecordsThatNoTensorLiesInAreChecked) {
+  const test::TempDir dir;
+  test::write_safetensors(dir / "in.safetensors", {f32("a", 1)});
+  const std::string path = dir / "m.pth";
+  ASSERT_EQ(test::wconv({"convert", dir / "in.safetensors", "-o", path, "--no-manifest"}).status, 0);
+  std::string bytes = test::read_file(path);
+  const std::size_t version = bytes.find("3\n", bytes.find("archive/version"));
+  ASSERT_NE(version, std::string::npos);
+  EXPECT_TRUE(check(path).problems.empty());
+  bytes[version] = '4';
+  test::write_file(path, bytes);
+  EXPECT_THROW(check(path), Error);
+}
+
 TEST(Whole, DeflatedRecordsAreUnpacked) {
   const test::TempDir dir;
   const auto write = [&](const test::ZipEntry& data) {

@@ -130,11 +130,21 @@ std::vector<std::string> skipped_names(const Model& source, const Model& model, 
   return skipped;
 }
 
+// A manifest is JSON, whose names are UTF-8.
+void check_names(const Layout& layout, const OutputPlace& place) {
+  for (const OutputFile& file : layout.files) {
+    if (!is_utf8(file.name))
+      throw Error(ErrorCode::kUsage, "its name is not UTF-8, which a manifest cannot hold; use --no-manifest")
+          .in_file(place.path);
+  }
+}
+
 Layout plan(const Model& source, Model& model, const ConvertOptions& options, const Target& target,
             const OutputPlace& place) {
   check_model(source, model, options, target, place.write);
   Layout layout = target.writer->plan(model, place.write);
   compress_weights(layout, place.zstd_level, place.file_name);
+  if (!options.no_manifest) check_names(layout, place);
   if (target.folder) {
     plan_side_files(model, options, layout);
   } else {

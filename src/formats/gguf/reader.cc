@@ -1,4 +1,5 @@
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "formats/gguf/gguf.h"
@@ -44,13 +45,19 @@ void add_tensors(Header& header, Model& model) {
   model.files.push_back({path, header.file->size(), header.file});
 }
 
+// Without what split models have only because they are split.
+Metadata without_split(Metadata metadata) {
+  for (std::string_view key : {kSplitNoKey, kSplitCountKey, kSplitTensorsKey}) metadata.erase(key);
+  return metadata;
+}
+
 Model make_model(std::vector<Header> parts, std::string path) {
   Model model;
   model.format = "gguf";
   model.path = std::move(path);
   model.metadata = std::move(parts.front().metadata);
-  // What split models have only because they are split.
-  for (std::string_view key : {kSplitNoKey, kSplitCountKey, kSplitTensorsKey}) model.metadata.erase(key);
+  for (Header& part : std::span(parts).subspan(1)) add_metadata(model, without_split(part.metadata), part.file->path());
+  model.metadata = without_split(std::move(model.metadata));
   if (const MetaValue* value = model.metadata.find(kArchitectureKey); value != nullptr && value->as_string() != nullptr)
     model.architecture = *value->as_string();
   std::size_t total = 0;

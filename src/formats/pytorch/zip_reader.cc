@@ -149,6 +149,9 @@ Model read_zip(std::shared_ptr<const File> file, const ReadOptions& options) {
   Objects objects(pickle, storages);
   read_tree(objects, options, model);
   model.checks = std::move(storages.checks);
+  for (const ZipRecord& other : archive.records()) {
+    if (!storages.used(other.name) && !other.deflated) model.idle_checks.push_back(archive.check(other));
+  }
   report_hidden(*file, archive, root, storages, model);
   return model;
 }

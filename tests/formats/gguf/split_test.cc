@@ -56,6 +56,14 @@ TEST_F(GgufSplit, PartsAreOneModel) {
   EXPECT_TRUE(model.metadata.empty());
 }
 
+TEST_F(GgufSplit, TwoModelsInAFolderAreNotOne) {
+  for (const std::string name : {"m", "n"}) {
+    add(name + "-00001-of-00002.gguf", {.no = 0, .tensors = {"a"}});
+    add(name + "-00002-of-00002.gguf", {.no = 1, .tensors = {"b"}});
+  }
+  EXPECT_EQ(refused(dir_.path().string()).code, ErrorCode::kUsage);
+}
+
 TEST_F(GgufSplit, APartWithoutTensors) {
   const std::string path = add("m-00001-of-00002.gguf", {.no = 0, .total = 1, .tensors = {}});
   add("m-00002-of-00002.gguf", {.no = 1, .total = 1, .tensors = {"b"}});
