@@ -103,12 +103,20 @@ class PickleScan {
       if (objects.meaning(id).meaning != pytorch::Meaning::kLoadFromBytes) continue;
       const pytorch::Object& object = pickle.object(id);
       try {
-        scan_bytes(*objects.bytes(pickle.items(object.args).at(0)), object.offset);
+        scan_bytes(*objects.bytes(first_argument(pickle, object)), object.offset);
       } catch (const std::exception& error) {
         add(Verdict::kUnknown, "pickle-nested", "",
             fmt::format("bytes that torch would unpickle cannot be looked into: {}", error.what()), object.offset);
       }
     }
+  }
+
+  // Of a call in a broken or hostile pickle: its arguments may be anything.
+  static pytorch::NodeId first_argument(const Pickle& pickle, const pytorch::Object& object) {
+    if (object.args == pytorch::kNoNode || pickle.kind(object.args) != NodeKind::kTuple ||
+        pickle.items(object.args).empty())
+      fail(ErrorCode::kCorrupt, "the call has no tuple of arguments");
+    return pickle.items(object.args)[0];
   }
 
   void scan_bytes(const TensorData& data, std::uint64_t offset) {

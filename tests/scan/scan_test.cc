@@ -90,6 +90,12 @@ TEST(ScanPickles, BytesThatTorchWouldLoadAreLookedInto) {
   EXPECT_THAT(concerns(scan_bytes(nested("no pickle"))), Not(IsEmpty()));
 }
 
+TEST(ScanPickles, ArgumentsThatAreNoTupleAreRefused) {
+  const std::string load = "\x80\x02" + global_op("torch.storage", "_load_from_bytes");
+  for (const char* args : {"J\xff\xff\xff\x7f", "N", ")", "]", "}", "K\x01"})
+    EXPECT_THAT(concerns(scan_bytes(load + args + "R.")), Contains("unknown pickle-nested")) << args;
+}
+
 // The verdict is of what the records hold, whatever the archive's headers claim.
 TEST(ScanZip, TheVerdictDoesNotDependOnTheHeaders) {
   const std::map<std::string, ZipEntry> variants = {
