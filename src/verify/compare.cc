@@ -39,8 +39,10 @@ void read_bytes(const Tensor& tensor, std::uint64_t offset, std::span<std::byte>
 
 bool is_wide_integer(DType dtype) { return dtype == DType::kI64 || dtype == DType::kU64; }
 
-// One value that binary64 may have to round: exact in long double, whose significand has at least 64 bits.
+// One value that binary64 may have to round: exact in long double, whose significand has at least 64 bits. A value that
+// was set aside stays 0; no other integer rounds to 0.
 long double exact_value(DType dtype, std::span<const std::byte> bytes, std::size_t index, double rounded) {
+  if (rounded == 0) return 0;
   if (dtype == DType::kI64) {
     std::int64_t number;
     std::memcpy(&number, bytes.data() + 8 * index, 8);

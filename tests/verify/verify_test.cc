@@ -217,6 +217,17 @@ TEST(Integers, Of64BitsAreComparedExactly) {
   EXPECT_EQ(compare_one(i64({-1}), {"w", DType::kU64, {1}, test::bytes_of(wrapped)}).status, "different");
 }
 
+TEST(Integers, Of64BitsThatStandAgainstNanCountOnce) {
+  const test::TensorSpec integers{"w", DType::kI64, {2}, test::bytes_of(std::vector<std::int64_t>{5, 7})};
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const test::TensorSpec floats{"w", DType::kF64, {2}, test::bytes_of(std::vector<double>{nan, 7})};
+  for (const auto& [a, b] : {std::pair(integers, floats), std::pair(floats, integers)}) {
+    const TensorComparison got = compare_one(a, b);
+    EXPECT_EQ(got.different_values, 1u);
+    EXPECT_EQ(got.nonfinite_mismatches, 1u);
+  }
+}
+
 TEST(Complex, PartsAreCompared) {
   const auto c64 = [](const std::vector<float>& parts) {
     return test::TensorSpec{"w", DType::kC64, {parts.size() / 2}, test::bytes_of(parts)};
