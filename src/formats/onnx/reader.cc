@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "core/list_text.h"
@@ -20,10 +21,17 @@ void give_names(std::vector<Found>& found) {
   for (Found& entry : found) order.push_back(&entry);
   std::stable_sort(order.begin(), order.end(), [](const Found* a, const Found* b) { return a->depth < b->depth; });
   std::unordered_set<std::string> taken;
+  std::unordered_map<std::string, std::size_t> numbers;  // of a path: all below are taken; counting anew is quadratic
   for (Found* entry : order) {
     std::string name = entry->name;
-    const std::string path = entry->path.empty() ? name : entry->path + "/" + name;
-    for (std::size_t i = 1; !taken.insert(name).second; ++i) name = i == 1 ? path : fmt::format("{}#{}", path, i);
+    if (!taken.insert(name).second) {
+      const std::string path = entry->path.empty() ? name : entry->path + "/" + name;
+      std::size_t& number = numbers.try_emplace(path, 1).first->second;
+      do {
+        name = number == 1 ? path : fmt::format("{}#{}", path, number);
+        ++number;
+      } while (!taken.insert(name).second);
+    }
     entry->weight.name = std::move(name);
   }
 }

@@ -4,6 +4,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 
 #include "proto.h"
@@ -68,6 +69,21 @@ TEST(OnnxReader, TheMainGraphKeepsItsNames) {
   };
   const Proto graph = Proto(nested(0)).message(1, branch()).message(1, branch());
   EXPECT_EQ(names_of(open(model_of(graph))), (std::vector<std::string>{"w", "n/b/w", "n/b/w#2"}));
+}
+
+// Counting up from #2 for each would take half a minute.
+TEST(OnnxReader, ManyNodesOfOneNameAreNamedInTime) {
+  constexpr int kNodes = 20'000;
+  Proto graph = nested(0);
+  for (int i = 0; i < kNodes; ++i)
+    graph.message(
+        1, Proto().text(3, "n").text(4, "If").message(5, Proto().text(1, "b").message(6, graph_of({pair("w")}))));
+  const auto start = std::chrono::steady_clock::now();
+  const auto names = names_of(open(model_of(graph)));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  ASSERT_EQ(names.size(), kNodes + 1u);
+  EXPECT_EQ(names[1], "n/b/w");
+  EXPECT_EQ(names.back(), "n/b/w#20000");
 }
 
 TEST(OnnxReader, GraphsMayBeNestedAsDeepAsProtobufReadsThem) {
