@@ -212,6 +212,8 @@ std::vector<std::pair<std::string, NodeId>> Objects::children(NodeId id) const {
   } else if (what == Meaning::kUnknown) {
     add_list(args, "args.");
   }
+  if (object.keywords != kNoNode)
+    for (auto& entry : entries(pickle_.items(object.keywords))) out.push_back(std::move(entry));
   for (auto& entry : entries(object.pairs)) out.push_back(std::move(entry));
   if (what == Meaning::kUnknown) add_list(object.list);
   if (what == Meaning::kDict) return out;

@@ -42,6 +42,7 @@ enum class Making : std::uint8_t { kCall, kNew };  // kCall: REDUCE, INST, OBJ; 
 struct Object {
   NodeId callable = kNoNode;  // usually a kGlobal
   NodeId args = kNoNode;      // kTuple
+  NodeId keywords = kNoNode;  // kDict that is not empty, of NEWOBJ_EX
   NodeId state = kNoNode;     // of BUILD
   Making making = Making::kCall;
   std::uint64_t offset = 0;   // in the file: of the opcode that made it

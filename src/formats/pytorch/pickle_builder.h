@@ -133,9 +133,9 @@ class PickleBuilder {
     if (pickle_.kind(object) != NodeKind::kObject) refuse("BUILD on something that is no object");
     pickle_.objects_[pickle_.nodes_[object].value].state = state;
   }
-  void set_pairs(NodeId object, NodeId dict) {
-    if (pickle_.kind(dict) == NodeKind::kDict)
-      pickle_.objects_[pickle_.nodes_[object].value].pairs = pickle_.items(dict);
+  void set_keywords(NodeId object, NodeId dict) {
+    if (pickle_.kind(dict) == NodeKind::kDict && !pickle_.items(dict).empty())
+      pickle_.objects_[pickle_.nodes_[object].value].keywords = dict;
   }
 
   ByteReader reader_;

@@ -248,7 +248,7 @@ std::vector<NamedTensor> Objects::tensor(NodeId id) {
   if (pickle_.kind(id) != NodeKind::kObject) fail(ErrorCode::kCorrupt, "is a parameter without a tensor");
   const GlobalInfo what = meaning(id);
   const Object& object = pickle_.object(id);
-  if (!object.pairs.empty() || !object.list.empty()) {
+  if (!object.pairs.empty() || !object.list.empty() || object.keywords != kNoNode) {
     fail(ErrorCode::kCorrupt, "the pickle sets items on it; only dicts and lists have items");
   }
   const bool numpy = what.meaning == Meaning::kNumpyReconstruct || what.meaning == Meaning::kNumpyFromBuffer;

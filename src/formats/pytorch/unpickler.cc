@@ -248,7 +248,7 @@ class Unpickler : private PickleBuilder {
   void op_newobj_ex() {
     const auto parts = pop_items(3);
     const NodeId object = add_object(parts[0], parts[1], Making::kNew);
-    set_pairs(object, parts[2]);
+    set_keywords(object, parts[2]);
     push(object);
   }
   void op_inst() {

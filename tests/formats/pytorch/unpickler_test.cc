@@ -103,6 +103,21 @@ TEST(Unpickler, MemoAndDictsAndState) {
   EXPECT_EQ(object.integer(object.items(state)[1]), 7);
 }
 
+// A copy for each of the 100,000 objects would take gigabytes.
+TEST(Unpickler, ObjectsOfOneDictOfKeywordsShareIt) {
+  std::string ops = "\x80\x04](cm\nC\nq\x01)q\x02}q\x03(";
+  for (int i = 0; i < 2000; ++i) ops += "U\x04" + fmt::format("{:04}", i) + "N";
+  ops += "u";
+  for (int i = 0; i < 100'000; ++i) ops += "h\x01h\x02h\x03\x92";
+  const Pickle pickle = parse(ops + "e.");
+  const auto& items = pickle.items(pickle.root);
+  ASSERT_EQ(items.size(), 100'003u);
+  for (const std::size_t i : {std::size_t{3}, items.size() - 1}) {
+    EXPECT_EQ(pickle.object(items[i]).keywords, items[2]);
+    EXPECT_TRUE(pickle.object(items[i]).pairs.empty());
+  }
+}
+
 TEST(Unpickler, RefusesBrokenStreams) {
   expect_refused("", "ends without STOP");
   expect_refused("]", "ends without STOP");
