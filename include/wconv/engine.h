@@ -48,6 +48,8 @@ struct EngineResult {
 // one output: the second gets Error(kBusy). New files have the umask's mode, replaced ones keep theirs.
 class Output {
  public:
+  // Throws Error(kUsage) where an output cannot have this place, as the constructor does; touches nothing.
+  static void check_place(const std::string& path, bool folder, bool force);
   Output(std::string path, bool folder, bool force);
   ~Output();
   Output(const Output&) = delete;

@@ -289,8 +289,7 @@ struct Output::State {
   }
 };
 
-Output::Output(std::string path, bool folder, bool force) : state_(std::make_unique<State>()) {
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+void Output::check_place(const std::string& path, bool folder, bool force) {
   const fs::path whole(path);
   if (path.empty() || whole.filename() == "." || whole.filename() == ".." || path.find('\0') != std::string::npos) {
     fail(ErrorCode::kUsage, "'{}' is no name for an output", path);
@@ -299,17 +298,23 @@ Output::Output(std::string path, bool folder, bool force) : state_(std::make_uni
   if (whole.filename().string().size() > kMaxName)
     fail(ErrorCode::kUsage, "{}: the name has {} bytes; {} are allowed, for its temporary has a longer one", path,
          whole.filename().string().size(), kMaxName);
-  state_->path = path;
-  state_->parent = whole.parent_path().string();
-  state_->folder = folder;
-  state_->force = force;
+  const std::string parent = whole.parent_path().string();
   std::error_code error;
-  if (!state_->parent.empty() && !fs::is_directory(state_->parent, error)) {
+  if (!parent.empty() && !fs::is_directory(parent, error)) {
     if (error && error.value() != ENOENT && error.value() != ENOTDIR)
-      fail_errno(state_->parent, "look at the folder", error.value());
-    fail(ErrorCode::kUsage, "{}: the folder {} does not exist", path, state_->parent);
+      fail_errno(parent, "look at the folder", error.value());
+    fail(ErrorCode::kUsage, "{}: the folder {} does not exist", path, parent);
   }
   check_target(path, folder, force);
+}
+
+Output::Output(std::string path, bool folder, bool force) : state_(std::make_unique<State>()) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  check_place(path, folder, force);
+  state_->path = path;
+  state_->parent = fs::path(path).parent_path().string();
+  state_->folder = folder;
+  state_->force = force;
   state_->lock_path = temporary_path(path);
   state_->lock = make_locked(state_->lock_path, folder, path);
   try {

@@ -50,8 +50,9 @@ void require_castable(const Tensor& tensor, DType to) {
 // The type that each tensor is to have.
 std::vector<DType> targets(Model& model, const CastRules& rules) {
   if (rules.dtype && info(*rules.dtype).kind != DTypeKind::kFloat)
-    fail(ErrorCode::kUsage, "--dtype {}: {} is {}; give a floating-point type such as F16, or --tensor-dtype GLOB={}",
-         name(*rules.dtype), name(*rules.dtype), kind_name(*rules.dtype), name(*rules.dtype));
+    fail(ErrorCode::kUsage, "--dtype {}: {} is {}; give a floating-point type such as F16{}", name(*rules.dtype),
+         name(*rules.dtype), kind_name(*rules.dtype),
+         is_integer(*rules.dtype) ? fmt::format(", or --tensor-dtype GLOB={}", name(*rules.dtype)) : std::string());
   std::vector<DType> types;
   std::vector<bool> named(model.tensors.size());
   std::map<DType, std::size_t> kept;

@@ -116,5 +116,65 @@ TEST_F(EarlierOutput, AnIndexThatIsNoneIsRemovedAlone) {
   }
 }
 
+// The same for a name of GGUF, whose parts no index names.
+TEST_F(EarlierOutput, GgufOfAnotherNumberOfParts) {
+  const auto to = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"convert", input_, "-o", folder_ / "m.gguf"});
+    return wconv(options);
+  };
+  ASSERT_EQ(to({"--shard-size", "4B"}).status, 0);
+  const Names parts = folder_.names();
+  ASSERT_GE(parts.size(), 2u);
+  expect_refused(to({"--no-manifest"}), "'" + parts[0] + "'");
+  EXPECT_EQ(folder_.names(), parts);
+  EXPECT_EQ(to({"--force"}).status, 0);
+  EXPECT_EQ(folder_.names(), Names({"m.gguf", "m.gguf.wconv.json"}));
+  EXPECT_EQ(to({"--force", "--shard-size", "4B"}).status, 0);
+  EXPECT_EQ(folder_.names(), parts);
+}
+
+TEST_F(EarlierOutput, CompressedInThePlaceOfShards) {
+  make_shards("4B");
+  const std::string packed = kBase + ".zst";
+  const RunResult result = wconv({"convert", input_, "-o", folder_ / packed, "--force"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(folder_.names(), Names({packed, packed + ".wconv.json"}));
+}
+
+TEST_F(EarlierOutput, AFileThatIsNotCompressedIsAnotherOutput) {
+  ASSERT_EQ(convert(input_, {}).status, 0);
+  const std::string packed = kBase + ".zst";
+  ASSERT_EQ(wconv({"convert", input_, "-o", folder_ / packed}).status, 0);
+  EXPECT_EQ(folder_.names(), Names({kBase, kManifest, packed, packed + ".wconv.json"}));
+}
+
+TEST_F(EarlierOutput, AFolderThatIsReplacedNamesWhatIsLost) {
+  const std::string model = folder_ / "model";
+  ASSERT_EQ(wconv({"convert", input_, "-o", model}).status, 0);
+  write_file(model + "/notes.txt", "mine");
+  for (const bool dry : {true, false}) {
+    std::vector<std::string> command = {"convert", input_, "-o", model, "--force"};
+    if (dry) command.push_back("--dry-run");
+    const RunResult result = wconv(command);
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_NE(result.err.find("does not have 'notes.txt'"), std::string::npos) << result.err;
+  }
+  EXPECT_FALSE(fs::exists(model + "/notes.txt"));
+}
+
+TEST_F(EarlierOutput, ADryRunRefusesWhatNoForceReplaces) {
+  fs::create_directory(folder_ / "m.pth");
+  fs::create_directory(folder_ / "programs");
+  write_file(folder_ / "programs/train.py", "");
+  for (const std::string out : {"none/x.gguf", "m.pth", "programs"}) {
+    for (const char* force : {"--force", "--no-manifest"})
+      EXPECT_EQ(wconv({"convert", input_, "-o", folder_ / out, "--to", out == "programs" ? "safetensors" : "gguf",
+                       "--dry-run", force})
+                    .status,
+                2)
+          << out;
+  }
+}
+
 }  // namespace
 }  // namespace wconv::test

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <set>
 
 #include "compress.h"
 #include "convert_options.h"
@@ -92,6 +94,16 @@ void check_model(const Model& source, const Model& model, const ConvertOptions& 
       .in_file(model.path);
 }
 
+// What config.json is to say where options have changed dtypes: the one of all floating-point tensors, or --dtype.
+std::optional<DType> new_dtype(const Model& model, const ConvertOptions& options) {
+  if (options.dtype.empty() && options.tensor_dtype.empty()) return std::nullopt;
+  std::set<DType> dtypes;
+  for (const Tensor& tensor : model.tensors)
+    if (info(tensor.info.dtype).kind == DTypeKind::kFloat && !tensor.is_parameter) dtypes.insert(tensor.info.dtype);
+  if (dtypes.size() == 1) return *dtypes.begin();
+  return options.dtype.empty() ? std::nullopt : std::optional(parse_dtype(options.dtype));
+}
+
 // Side files go along into a folder, as they are; config.json learns a new dtype.
 void plan_side_files(const Model& model, const ConvertOptions& options, Layout& layout) {
   std::vector<OutputFile> files;
@@ -99,8 +111,8 @@ void plan_side_files(const Model& model, const ConvertOptions& options, Layout& 
     OutputFile file;
     file.name = side.name;
     std::string changed;
-    if (side.name == "config.json" && !options.dtype.empty())
-      changed = config_with_dtype(*side.file, parse_dtype(options.dtype));
+    if (const auto dtype = new_dtype(model, options); side.name == "config.json" && dtype)
+      changed = config_with_dtype(*side.file, *dtype);
     if (changed.empty()) {
       file.size = side.file->size();
       file.pieces.push_back({0, FilePiece{{side.file, 0, side.file->size()}}});
@@ -199,7 +211,14 @@ void warn_unchecked(const Model& model, ConvertSummary& summary) {
 // Files of an earlier output that this one takes the place of: only --force removes them.
 std::vector<std::string> replaced_files(const ConvertOptions& options, const Target& target, const OutputPlace& place,
                                         const Layout& layout, ConvertSummary& summary) {
-  const std::string manifest = options.no_manifest ? manifest_of(place, layout) : "";
+  const std::string manifest = options.no_manifest ? "" : manifest_of(place, layout);
+  if (target.folder && options.force) {
+    if (const auto lost = lost_files(place.path, layout, manifest); !lost.empty()) {
+      summary.warnings.push_back(fmt::format("{}: the new folder does not have {} of the one that it replaces",
+                                             place.path, quoted_names(lost, 5)));
+      warn(summary.warnings.back());
+    }
+  }
   const auto names = earlier_output(place.prefix, *target.writer, place.write, place.file_name, layout, manifest);
   if (names.empty()) return names;
   const std::string list = quoted_names(names, 3);
@@ -242,6 +261,7 @@ int convert(const Globals& globals, const ConvertOptions& options) {
   note(fmt::format("{}: {} tensors to {}, with {} of memory for weights", source.path, summary.tensors,
                    target.writer->name(), human_size(memory)));
   if (options.dry_run) {
+    Output::check_place(place.path, target.folder, true);
     if (!options.force) warn_exists(place.path, summary);
     warn_unchecked(model, summary);
     print_plan(globals, summary, layout, model, memory);

@@ -88,17 +88,32 @@ int inspect_one(const Globals& globals, const InspectArguments& arguments, const
   return scanned.back().second.refused() ? exit_status(ErrorCode::kCorrupt) : status;
 }
 
-void write_report(const InspectArguments& arguments, const std::vector<Scanned>& scanned) {
-  Output output(arguments.report, false, arguments.force);
-  output.add(std::filesystem::path(arguments.report).filename().string(), scan_sarif(scanned));
-  output.commit();
+// The place of the report, taken before the work. Null: none is asked for.
+std::unique_ptr<Output> open_report(const InspectArguments& arguments) {
+  if (arguments.report.empty()) return nullptr;
+  if (!arguments.scan) fail(ErrorCode::kUsage, "--report needs --scan: it holds the scan's findings");
+  if (!arguments.report.ends_with(".sarif"))
+    fail(ErrorCode::kUsage, "--report '{}': a report is a .sarif file", printable(arguments.report));
+  return std::make_unique<Output>(arguments.report, false, arguments.force);
+}
+
+// Returns `status`, that of the models, which counts more than a report that cannot be written.
+int write_report(const Globals& globals, const InspectArguments& arguments, const std::vector<Scanned>& scanned,
+                 Output& report, int status) {
+  try {
+    report.add(std::filesystem::path(arguments.report).filename().string(), scan_sarif(scanned));
+    report.commit();
+    return status;
+  } catch (const Error& error) {
+    if (status == 0) throw;
+    flush();
+    report_error(globals, error);
+    return status;
+  }
 }
 
 int inspect(const Globals& globals, const InspectArguments& arguments) {
-  if (!arguments.report.empty() && !arguments.scan)
-    fail(ErrorCode::kUsage, "--report needs --scan: it holds the scan's findings");
-  if (!arguments.report.empty() && !arguments.report.ends_with(".sarif"))
-    fail(ErrorCode::kUsage, "--report '{}': a report is a .sarif file", printable(arguments.report));
+  const std::unique_ptr<Output> report = open_report(arguments);
   int status = 0;
   bool first = true;
   std::vector<Scanned> scanned;
@@ -115,10 +130,9 @@ int inspect(const Globals& globals, const InspectArguments& arguments) {
       if (status == 0) status = failed;
     }
     first = false;
-    if (output_closed()) break;
+    if (output_closed() && !arguments.scan) break;  // the verdict is the exit status, which nobody has closed
   }
-  if (!arguments.report.empty()) write_report(arguments, scanned);
-  return status;
+  return report ? write_report(globals, arguments, scanned, *report, status) : status;
 }
 
 }  // namespace

@@ -11,7 +11,6 @@ namespace wconv::safetensors {
 namespace {
 
 // Limits of our own: a hostile header could hold millions of each.
-constexpr std::size_t kMaxRank = 64;  // torch and numpy have no more dimensions
 constexpr std::size_t kMaxMetadata = 65'536;
 
 constexpr std::array<std::string_view, 3> kFields = {"dtype", "shape", "data_offsets"};

@@ -15,6 +15,7 @@
 namespace wconv::safetensors {
 
 inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the reference reader's limit
+inline constexpr std::size_t kMaxRank = 64;                    // numpy has no more dimensions
 inline constexpr std::size_t kMaxTensors = 1 << 19;  // our own: a header of the shortest entries could hold 1.7 million
 
 struct Entry {

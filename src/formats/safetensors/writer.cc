@@ -144,6 +144,10 @@ class Writer final : public FormatWriter {
       if (!is_utf8(tensor.info.name)) {
         problems.push_back(fmt::format("the name '{}' is not UTF-8; --rename it", printable(tensor.info.name)));
       }
+      if (tensor.info.shape.size() > safetensors::kMaxRank) {
+        problems.push_back(fmt::format("tensor '{}' has {} dimensions, more than the {} that are read; --exclude it",
+                                       printable(tensor.info.name), tensor.info.shape.size(), safetensors::kMaxRank));
+      }
       if (type.safetensors.empty()) {
         problems.push_back(
             fmt::format("tensor '{}' is {}, which safetensors cannot hold; --exclude it or cast it with "
