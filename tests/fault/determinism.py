@@ -17,7 +17,9 @@ def outputs(command, folder, threads):
         done = subprocess.run([*command, 'convert', os.path.join(folder, 'in', conversion.input), '-o',
                                os.path.join(out, conversion.output), *conversion.options, '--threads', threads,
                                '--quiet'], capture_output=True, text=True)
-        found[conversion.name] = tree(out) if done.returncode == 0 else done.stderr
+        if done.returncode != 0:
+            raise SystemExit('%s: %s: exit status %d: %s' % (' '.join(command), conversion.name, done.returncode, done.stderr))
+        found[conversion.name] = tree(out)
     return found
 
 

@@ -259,6 +259,8 @@ def main():
             index = kind_of(kinds, reader, outcome, said, reference_said)
             explained[len(kinds) if index is None else index].append((reader, outcome, file, said, reference_said))
     report(kinds, counts, outcomes, explained, options.list)
+    if not files:
+        raise SystemExit("no files there")
     unexplained = len(explained[len(kinds)])
     print(f"{len(files)} files, {without} of them no model files; {unexplained} differences unexplained")
     raise SystemExit(unexplained > 0)

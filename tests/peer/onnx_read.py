@@ -143,6 +143,8 @@ def main():
         else:
             files = sorted(pathlib.Path(onnx.backend.test.__file__).parent.rglob("*.onnx"))
             files += list(generated(pathlib.Path(scratch)))
+        if not files:
+            sys.exit("no .onnx file there")
         bad = 0
         for file in files:
             what = difference(wconv, file)

@@ -23,10 +23,11 @@ void add_globals(CLI::App& app, Globals& globals) {
       ->check(CLI::Range(0u, 4096u));
   app.add_option_function<std::string>(
          "--max-memory", [&](const std::string& text) { globals.max_memory = parse_size("--max-memory", text); },
-         "Limit of the memory that convert uses for weights, e.g. 512MiB")
+         "Limit of the memory of the whole program (convert), e.g. 512MiB")
       ->type_name("SIZE");
   app.add_flag("--json", globals.json, "Print one JSON document instead of text");
-  CLI::Option* quiet = app.add_flag("-q,--quiet", globals.quiet, "Print no warnings, no progress and no report");
+  CLI::Option* quiet = app.add_flag("-q,--quiet", globals.quiet,
+                                    "Print no warnings, no notes, no progress and no summary of what was written");
   app.add_flag("-v,--verbose", globals.verbose, "Print notes about what is done, and lists in full")->excludes(quiet);
   app.add_option("--color", globals.color, "Colour the output: auto, always or never")
       ->type_name("WHEN")
@@ -64,7 +65,8 @@ CommandLine make_command_line(Globals& globals) {
   app.footer(
       "Exit status: 0 done; 1 compared and different; 2 wrong usage; 65 input damaged, unsafe or unsupported; 66 "
       "input\n"
-      "missing; 70 a bug of wconv; 74 reading or writing failed; 75 output busy, try again; 130, 143 interrupted.\n"
+      "missing; 70 a bug of wconv; 74 reading or writing failed; 75 output busy, try again; 129, 130, 143 "
+      "interrupted.\n"
       "Options of every command may come before or after its name.");
   // The last of several values of one option counts.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);

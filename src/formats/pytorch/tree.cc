@@ -208,7 +208,11 @@ void report_pick(const Pick& pick, bool whole, Model& model) {
   for (const auto& [key, count] : left) others.push_back(fmt::format("{} ({})", printable(key), tensors(count)));
   for (const std::string& part : pick.parts) parts.push_back(printable(part));
   std::string text = fmt::format("took {} ({})", what, tensors(model.tensors.size()));
-  if (!parts.empty()) text += " from the parts " + listed(parts) + ", which begin their names";
+  const bool all_in_parts = std::all_of(model.tensors.begin(), model.tensors.end(), [&](const Tensor& tensor) {
+    return std::any_of(pick.parts.begin(), pick.parts.end(),
+                       [&](const std::string& part) { return tensor.info.name.starts_with(part + "."); });
+  });
+  if (!parts.empty() && all_in_parts) text += " from the parts " + listed(parts) + ", which begin their names";
   if (!others.empty()) text += "; left out: " + listed(others);
   model.findings.push_back({Severity::kNote, "picked-key", text + "; --key takes another part"});
 }

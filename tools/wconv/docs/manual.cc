@@ -60,7 +60,7 @@ std::vector<std::string> checked_words(const CLI::Option& option) {
 std::vector<std::string> dtype_words() {
   std::vector<std::string> words;
   for (const DTypeInfo& dtype : all_dtypes()) {
-    if (dtype.kind == DTypeKind::kBlock || !dtype.whole_bytes()) continue;
+    if (dtype.kind != DTypeKind::kFloat || !dtype.whole_bytes()) continue;
     std::string word(dtype.name);
     for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     words.push_back(std::move(word));
