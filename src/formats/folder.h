@@ -14,6 +14,11 @@ Model open_folder(const std::string& path, const ReadOptions& options);
 // An index such as model.safetensors.index.json: {"metadata": {"total_size"}, "weight_map": {tensor: shard}}.
 Model open_index(const std::string& path, const ReadOptions& options);
 
+// By its name alone: model.safetensors.index.json, or that as zstd.
+inline bool is_index_name(std::string_view name) {
+  return name.ends_with(".index.json") || name.ends_with(".index.json.zst");
+}
+
 // By its name alone: weights, an index, or a text file that travels with them (config.json, tokenizer files, licences).
 bool is_model_file(std::string_view name);
 

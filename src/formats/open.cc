@@ -70,7 +70,7 @@ namespace {
 Model open_path(const std::string& path, const ReadOptions& options) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return open_folder(path, options);
-  if (path.ends_with(".index.json") || path.ends_with(".index.json.zst")) return open_index(path, options);
+  if (is_index_name(path)) return open_index(path, options);
   return open_file(File::open(path), options);
 }
 

@@ -1,18 +1,19 @@
-// Which files a model has, and what looks into each.
+// Which files a model has.
 #include "wconv/scan.h"
 
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <set>
+#include <string_view>
 
 #include "core/model_path.h"
 #include "core/zstd_file.h"
-#include "scan/region.h"
-#include "scan/text_scan.h"
+#include "formats/folder.h"
+#include "scan/file_scan.h"
 #include "wconv/error.h"
-#include "wconv/format.h"
 #include "wconv/interrupt.h"
 
 namespace wconv {
@@ -21,94 +22,68 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Formats without code: what their metadata holds that other programs run.
-void scan_metadata(const Model& model, Sink& sink) {
-  for (const auto& [key, value] : model.metadata) {
-    const std::string* text = value.as_string();
-    if (text && key.find("template") != std::string::npos) scan_template(*text, key, sink);
-  }
-  for (const Finding& finding : model.findings) {
-    if (finding.severity == Severity::kDanger) sink.add(Verdict::kDanger, finding.code, "", finding.message, "", 0);
-    if (finding.code == "custom-operator") sink.add(Verdict::kNote, finding.code, "", finding.message, "", 0);
-  }
-}
+// Folders that tools keep beside a model and that nothing loads from, unless an index says so.
+constexpr auto kTools = std::to_array<std::string_view>(
+    {".git", ".github", ".cache", ".huggingface", ".locks", ".no_exist", ".ipynb_checkpoints"});
 
-const FormatReader* reader_of(const File& file) {
-  std::vector<std::byte> head(std::min<std::uint64_t>(file.size(), 4096));
-  file.read(0, head);
-  const auto found = std::find_if(readers().begin(), readers().end(), [&](const auto* r) { return r->probe(head); });
-  return found == readers().end() ? nullptr : *found;
-}
+class FolderScan {
+ public:
+  FolderScan(std::string root, Sink& sink) : root_(std::move(root)), sink_(sink), files_(sink) {}
 
-void scan_weights(const std::shared_ptr<const File>& file, Sink& sink) {
-  const FormatReader* reader = reader_of(*file);
-  const bool other = reader && reader->name() != "pytorch";  // its first bytes may look like a pickle's by chance
-  const Region whole{file, 0, file->size(), "", !other, 0, false};
-  const bool has_code = scan_region(whole, sink);
-  if (other) {
-    try {
-      scan_metadata(reader->open(file, {}), sink);
-    } catch (const Error& error) {
-      const bool path = error.message().find("nothing was opened") != std::string::npos;
-      sink.add(path ? Verdict::kDanger : Verdict::kUnknown, path ? "path" : "unreadable", "", error.message(), "",
-               error.offset().value_or(0));
-    }
-  } else if (!has_code && !reader) {
-    sink.add(Verdict::kUnknown, "unknown-format", "", "is in no format that wconv knows; what loads it may run code",
-             "", 0);
-  }
-}
-
-void scan_file(const std::string& path, bool in_folder, Sink& sink) {
-  const auto stored = File::open(path);
-  sink.set_file(path);
-  sink.count_file();
-  std::shared_ptr<const File> file;
-  try {
-    file = unpacked(stored);
-  } catch (const Error& error) {
-    return sink.add(Verdict::kUnknown, "unreadable", "", error.message(), "", error.offset().value_or(0));
-  }
-  sink.allow(file->size());
-  const std::string extension = fs::path(without_zst(path)).extension().string();
-  if (extension == ".json") return scan_json(file, sink);
-  if (extension == ".jinja") {
-    std::string text(std::min<std::uint64_t>(file->size(), 16 * 1024 * 1024), '\0');
-    file->read(0, std::as_writable_bytes(std::span(text)));
-    return scan_template(text, "", sink);
-  }
-  if (in_folder && extension == ".py") {
-    return sink.add(Verdict::kNote, "remote-code", fs::path(path).filename().string(),
-                    "is Python code, which transformers runs under trust_remote_code", "", 0);
-  }
-  static const std::set<std::string> kText = {".txt",           ".md",   ".model", ".tiktoken", ".vocab",
-                                              ".gitattributes", ".yaml", ".yml",   ".csv",      ".png",
-                                              ".jpg",           ".pdf",  ""};
-  if (in_folder && kText.contains(extension) && !reader_of(*file)) return;
-  scan_weights(file, sink);
-}
-
-void scan_folder(const std::string& folder, const std::string& root, int depth, Sink& sink) {
-  std::vector<fs::path> paths;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
-       entry.increment(error)) {
-    paths.push_back(entry->path());
-  }
-  if (error) throw Error(ErrorCode::kIo, fmt::format("cannot list the folder: {}", error.message())).in_file(folder);
-  std::sort(paths.begin(), paths.end());
-  for (const fs::path& path : paths) {
-    if (path.filename().string().starts_with('.')) continue;
-    sink.set_file(path.string());
-    if (!stays_in_model(root, path.string())) {
-      sink.add(Verdict::kDanger, "path", "", "is a link that leads nowhere or leaves the model's folder", "", 0);
-    } else if (fs::is_directory(path, error)) {
-      if (depth < 2) scan_folder(path.string(), root, depth + 1, sink);
-    } else if (fs::is_regular_file(path, error)) {
-      scan_file(path.string(), true, sink);
+  void run() {
+    scan_folder(root_, 0);
+    for (std::size_t i = 0; i < named_.size(); ++i) {  // which an index among them makes longer
+      const std::string path = plain_or_zst(named_[i]);
+      std::error_code ignored;
+      if (fs::exists(fs::symlink_status(path, ignored))) scan_entry(path, kMaxDepth);
     }
   }
-}
+
+ private:
+  static constexpr int kMaxDepth = 8;
+
+  void scan_folder(const std::string& folder, int depth) {
+    std::error_code error;
+    const fs::path real = fs::canonical(folder, error);
+    if (!error && !folders_.insert(real.string()).second) return;  // a link to a folder around it or beside it
+    std::vector<fs::path> paths;
+    for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
+         entry.increment(error)) {
+      paths.push_back(entry->path());
+    }
+    if (error) throw Error(ErrorCode::kIo, fmt::format("cannot list the folder: {}", error.message())).in_file(folder);
+    std::sort(paths.begin(), paths.end());
+    for (const fs::path& path : paths) {
+      const bool tool = std::find(kTools.begin(), kTools.end(), path.filename().string()) != kTools.end();
+      if (!tool || !fs::is_directory(path, error)) scan_entry(path.string(), depth);
+    }
+  }
+
+  void scan_entry(const std::string& path, int depth) {
+    const std::string plain = fs::path(path).lexically_normal().string();
+    std::error_code ignored;
+    if (!seen_.insert(plain).second) return;
+    sink_.set_file(path);
+    if (!stays_in_model(root_, path)) {
+      sink_.add(Verdict::kDanger, "path", "", "is a link that leads nowhere or leaves the model's folder", "", 0);
+    } else if (fs::is_directory(path, ignored)) {
+      if (depth < kMaxDepth) return scan_folder(path, depth + 1);
+      sink_.add(Verdict::kUnknown, "too-deep", "",
+                fmt::format("folders lie in each other more than {} deep; it was not looked into", kMaxDepth), "", 0);
+    } else if (fs::is_regular_file(path, ignored)) {
+      const fs::path folder = fs::path(path).parent_path();
+      for (const std::string& name : files_.scan(path, true)) named_.push_back((folder / name).string());
+    } else {
+      sink_.add(Verdict::kUnknown, "unreadable", "", "is neither a file nor a folder; it was not looked into", "", 0);
+    }
+  }
+
+  std::string root_;
+  Sink& sink_;
+  FileScan files_;
+  std::set<std::string> folders_, seen_;
+  std::vector<std::string> named_;  // by indexes
+};
 
 }  // namespace
 }  // namespace scan
@@ -117,12 +92,12 @@ ScanReport scan_model(const std::string& path) {
   scan::Sink sink;
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
-    scan::scan_folder(path, path, 0, sink);
-  } else if (path.ends_with(".index.json")) {
+    scan::FolderScan(path, sink).run();
+  } else if (is_index_name(path)) {
     const std::string folder = scan::fs::path(path).parent_path().string();
-    scan::scan_folder(folder.empty() ? "." : folder, folder.empty() ? "." : folder, 0, sink);
+    scan::FolderScan(folder.empty() ? "." : folder, sink).run();
   } else {
-    scan::scan_file(path, false, sink);
+    scan::FileScan(sink).scan(path, false);
   }
   check_interrupted();  // what could not be read for that is no finding
   return sink.take();

@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 
 #include "core/model_path.h"
@@ -22,6 +23,49 @@ constexpr auto kReach = std::to_array<std::string_view>(
      "modules", "gi_frame", "f_globals", "cr_frame", "debug",   "func_globals"});
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+std::size_t end_of_string(std::string_view text, std::size_t begin) {  // of the closing quote, or of the text
+  std::size_t end = begin + 1;
+  while (end < text.size() && text[end] != text[begin]) end += text[end] == '\\' ? 2 : 1;
+  return std::min(end, text.size());
+}
+
+// Where `end` ("}}") of an expression stands: neither in a string nor in brackets, as Jinja's lexer has it.
+std::size_t end_of_expression(std::string_view text, std::size_t begin, std::string_view end) {
+  int depth = 0;
+  for (std::size_t i = begin; i < text.size(); ++i) {
+    const char c = text[i];
+    if (depth <= 0 && text.substr(i).starts_with(end)) return i;
+    if (c == '\'' || c == '"') i = end_of_string(text, i);
+    depth += c == '(' || c == '[' || c == '{';
+    depth -= c == ')' || c == ']' || c == '}';
+  }
+  return text.size();
+}
+
+// Whether what stands at `at` may begin raw text; Jinja also takes the spaces of other scripts.
+bool may_begin_raw(std::string_view text, std::size_t at) {
+  std::size_t i = at + 2;
+  while (i < text.size() && !is_word(text[i]) && text[i] != '%' && text[i] != '{' && text[i] != '}') ++i;
+  return text.substr(i).starts_with("raw") && (i + 3 == text.size() || !is_word(text[i + 3]));
+}
+
+// Where {% endraw %} stands, or the end of the text.
+std::size_t end_of_raw(std::string_view text, std::size_t from) {
+  const auto after_space = [&](std::size_t i) {
+    return std::min(text.find_first_not_of(" \t\r\n\v\f", i), text.size());
+  };
+  for (std::size_t at = text.find("{%", from); at != std::string_view::npos; at = text.find("{%", at + 2)) {
+    std::size_t i = at + 2;
+    i += i < text.size() && (text[i] == '-' || text[i] == '+');
+    i = after_space(i);
+    if (!text.substr(i).starts_with("endraw")) continue;
+    i = after_space(i + 6);
+    i += i < text.size() && (text[i] == '-' || text[i] == '+');
+    if (text.substr(i).starts_with("%}")) return at;
+  }
+  return text.size();
+}
 
 // One {{ … }} or {% … %} of a template.
 class Expression {
@@ -76,28 +120,19 @@ class Expression {
   }
 
   std::size_t string_literal(std::size_t begin) const {
-    const char quote = text_[begin];
-    std::size_t end = begin + 1;
-    bool escape = false;
-    while (end < text_.size() && text_[end] != quote) {
-      if (text_[end] == '\\' && end + 1 < text_.size()) {
-        escape = escape || text_[end + 1] == 'x' || text_[end + 1] == 'u' || text_[end + 1] == 'U' ||
-                 text_[end + 1] == 'N' || std::isdigit(static_cast<unsigned char>(text_[end + 1]));
-        ++end;
-      }
-      ++end;
-    }
-    const std::string_view inside = text_.substr(begin + 1, std::min(end, text_.size()) - begin - 1);
+    const std::size_t end = end_of_string(text_, begin);
+    const std::string_view inside = text_.substr(begin + 1, end - begin - 1);
     const bool subscript = begin > 0 && text_[begin - 1] == '[';
     if (inside.starts_with("__") || (subscript && inside.starts_with('_')))
       report(inside, "reaches for the insides of Python", begin);
-    if (escape && (subscript || inside.size() < 64) && hides_underscore(inside))
+    if ((subscript || inside.size() < 64) && hides_underscore(inside))
       report(inside, "hides a name behind escapes", begin);
     return end + 1;
   }
 
   static bool hides_underscore(std::string_view text) {
-    for (const std::string_view hidden : {"\\x5f", "\\x5F", "\\u005f", "\\u005F", "\\U0000005f", "\\137", "LOW LINE"}) {
+    for (const std::string_view hidden :
+         {"\\x5f", "\\x5F", "\\u005f", "\\u005F", "\\U0000005f", "\\U0000005F", "\\137", "\\N{"}) {
       if (text.find(hidden) != std::string_view::npos) return true;
     }
     return false;
@@ -110,24 +145,57 @@ class Expression {
 };
 
 constexpr std::uint64_t kMaxJson = 256ull * 1024 * 1024;  // tokenizer.json of large vocabularies: 30 MB
+constexpr int kMaxNesting = 500;                          // Python's own json gives up at a thousand
 
-void scan_values(const json& value, const std::string& key, Sink& sink) {
-  if (value.is_string() && key.find("template") != std::string::npos) {
+void scan_values(const json& value, const std::string& key, int depth, Sink& sink) {
+  if (depth > kMaxNesting) return sink.add(Verdict::kUnknown, "json", "", "nests too deeply to look into", "", 0);
+  const bool is_template = key.find("template") != std::string::npos;
+  if (value.is_string() && is_template) {
     scan_template(value.get_ref<const std::string&>(), key, sink);
   } else if (value.is_object()) {
     for (const auto& [name, inner] : value.items())
-      scan_values(inner, key.find("template") != std::string::npos ? key + "." + name : name, sink);
-  } else if (value.is_array() && value.size() < 1000) {
-    for (const json& inner : value) scan_values(inner, key, sink);
+      scan_values(inner, is_template ? key + "." + name : name, depth + 1, sink);
+  } else if (value.is_array()) {
+    for (const json& inner : value) scan_values(inner, key, depth + 1, sink);
   }
+}
+
+// Python writes and reads NaN, Infinity and -Infinity, as trainer_state.json has them, where JSON has no such numbers.
+void replace_python_numbers(std::string& text) {
+  constexpr auto kNumbers = std::to_array<std::pair<std::string_view, std::string_view>>(
+      {{"NaN", "0  "}, {"-Infinity", "0        "}, {"Infinity", "0       "}});
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') i = end_of_string(text, i);
+    for (const auto& [name, number] : kNumbers) {
+      if (std::string_view(text).substr(std::min(i, text.size())).starts_with(name))
+        text.replace(i, name.size(), number);
+    }
+  }
+}
+
+std::vector<std::string> names_in_map(const json& weight_map, Sink& sink) {
+  std::set<std::string> names;
+  for (const auto& [tensor, shard] : weight_map.items()) {
+    try {
+      const std::string name = shard.is_string() ? shard.get<std::string>() : "";
+      check_relative_path(name, "weight_map");
+      names.insert(name);
+    } catch (const Error& error) {
+      sink.add(Verdict::kDanger, "path", shard.dump(-1, ' ', true, json::error_handler_t::replace), error.message(),
+               "weight_map", 0);
+    }
+  }
+  return {names.begin(), names.end()};
 }
 
 }  // namespace
 
 void scan_template(std::string_view text, const std::string& part, Sink& sink) {
+  std::size_t raw_until = 0;
   for (std::size_t at = text.find('{'); at != std::string_view::npos && at + 1 < text.size(); at = text.find('{', at)) {
     const char kind = text[at + 1];
-    if (kind == '#') {
+    const bool raw = at < raw_until;
+    if (kind == '#' && !raw) {
       const std::size_t end = text.find("#}", at + 2);
       if (end == std::string_view::npos) return;
       at = end + 2;
@@ -137,34 +205,36 @@ void scan_template(std::string_view text, const std::string& part, Sink& sink) {
       ++at;
       continue;
     }
-    const std::size_t end = std::min(text.find(kind == '{' ? "}}" : "%}", at + 2), text.size());
+    const std::size_t end = end_of_expression(text, at + 2, kind == '{' ? "}}" : "%}");
     Expression(text.substr(at + 2, end - at - 2), at + 2, part, sink).scan();
-    at = end;
+    if (raw && !sink.spend(end - at)) return;
+    if (!raw && kind == '%' && may_begin_raw(text, at)) raw_until = end_of_raw(text, end);
+    at = raw ? at + 2 : end;  // raw text is in no order: a quote in it may have no end
   }
 }
 
-void scan_json(const std::shared_ptr<const File>& file, Sink& sink) {
-  if (file->size() > kMaxJson) return sink.add(Verdict::kUnknown, "json", "", "is too large to look into", "", 0);
+std::vector<std::string> scan_json(const std::shared_ptr<const File>& file, Sink& sink) {
+  const auto refuse = [&](const char* why) {
+    sink.add(Verdict::kUnknown, "json", "", why, "", 0);
+    return std::vector<std::string>();
+  };
+  if (file->size() > kMaxJson) return refuse("is too large to look into");
   std::string text(file->size(), '\0');
   file->read(0, std::as_writable_bytes(std::span(text)));
-  const json document = json::parse(text, nullptr, false);
-  if (document.is_discarded()) return sink.add(Verdict::kNote, "json", "", "is no JSON", "", 0);
-  scan_values(document, "", sink);
-  if (!document.is_object()) return;
-  if (const auto map = document.find("auto_map"); map != document.end()) {
+  json document = json::parse(text, nullptr, false);
+  if (document.is_discarded()) {
+    replace_python_numbers(text);
+    document = json::parse(text, nullptr, false);
+  }
+  if (document.is_discarded()) return refuse("is called JSON and is none; it was not looked into");
+  scan_values(document, "", 0, sink);
+  if (!document.is_object()) return {};
+  if (document.contains("auto_map")) {
     sink.add(Verdict::kNote, "remote-code", "auto_map",
              "names Python code of the repository that transformers runs under trust_remote_code", "auto_map", 0);
   }
-  if (const auto map = document.find("weight_map"); map != document.end() && map->is_object()) {
-    for (const auto& [tensor, shard] : map->items()) {
-      try {
-        check_relative_path(shard.is_string() ? shard.get<std::string>() : "", "weight_map");
-      } catch (const Error& error) {
-        sink.add(Verdict::kDanger, "path", shard.dump(-1, ' ', true, json::error_handler_t::replace), error.message(),
-                 "weight_map", 0);
-      }
-    }
-  }
+  const auto map = document.find("weight_map");
+  return map != document.end() && map->is_object() ? names_in_map(*map, sink) : std::vector<std::string>();
 }
 
 }  // namespace wconv::scan

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "scan/sink.h"
 #include "wconv/file.h"
@@ -15,6 +16,7 @@ namespace wconv::scan {
 void scan_template(std::string_view text, const std::string& part, Sink& sink);
 
 // A JSON file beside weights: chat templates anywhere in it, auto_map, index files whose names leave the folder.
-void scan_json(const std::shared_ptr<const File>& file, Sink& sink);
+// Returns the files that it names as an index and that are below its folder, each once.
+std::vector<std::string> scan_json(const std::shared_ptr<const File>& file, Sink& sink);
 
 }  // namespace wconv::scan

@@ -6,42 +6,19 @@
 #include <filesystem>
 #include <map>
 
-#include "../formats/pytorch/build.h"
+#include "concerns.h"
 #include "scan/names.h"
-#include "scan/text_scan.h"
-#include "support/support.h"
 #include "wconv/error.h"
 
 namespace wconv {
 namespace {
 
 namespace fs = std::filesystem;
-using test::global_op, test::make_zip, test::text_op, test::ZipEntry;
+using test::call_op, test::concerns, test::kEvil, test::kGood, test::scan_bytes, test::global_op, test::make_zip,
+    test::text_op, test::ZipEntry;
 using testing::Contains, testing::IsEmpty, testing::IsSupersetOf, testing::Not;
 
 std::string case_path(const std::string& name) { return std::string(WCONV_TEST_DATA) + "/cases/" + name; }
-
-// "VERDICT what-or-code" of each item that is not data.
-std::vector<std::string> concerns(const ScanReport& report) {
-  std::vector<std::string> texts;
-  for (const ScanItem& item : report.items) {
-    if (item.verdict == Verdict::kData) continue;
-    texts.push_back(std::string(verdict_name(item.verdict)) + " " + (item.what.empty() ? item.code : item.what));
-  }
-  return texts;
-}
-
-ScanReport scan_bytes(const std::string& bytes, const std::string& name = "model.pth") {
-  const test::TempDir dir;
-  test::write_file(dir / name, bytes);
-  return scan_model(dir / name);
-}
-
-std::string call_op(const std::string& module, const std::string& name) {
-  return global_op(module, name) + text_op("echo") + "\x85R";
-}
-const std::string kEvil = "\x80\x02" + call_op("os", "system") + ".";
-const std::string kGood = "\x80\x02" + global_op("collections", "OrderedDict") + ")R.";
 
 TEST(ScanNames, OnlyWhatIsKnownToBeDataIsData) {
   for (const char* name :
@@ -196,59 +173,6 @@ TEST(ScanNumpy, ObjectsArePickles) {
   const std::string start = "\x93NUMPY" + std::string("\x01\x00", 2) + test::le(header.size(), 2) + header;
   EXPECT_THAT(concerns(scan_bytes(start + kEvil, "a.npy")), Contains("danger os.system"));
   EXPECT_THAT(concerns(scan_bytes(start + kGood, "a.npy")), IsEmpty());
-}
-
-std::vector<std::string> template_concerns(const std::string& text) {
-  scan::Sink sink;
-  scan::scan_template(text, "chat_template", sink);
-  return concerns(sink.take());
-}
-
-TEST(ScanTemplate, ReachingForPythonIsDanger) {
-  for (const char* text :
-       {"{{ ''.__class__.__mro__[1].__subclasses__() }}", "{{ cycler.__init__.__globals__.os.popen('id').read() }}",
-        "{{ x|attr('__class__') }}", "{{ x | attr(a ~ b) }}", "{{ x['__class__'] }}",
-        "{{ x[\"\\x5f\\x5fclass\\x5f\\x5f\"] }}", "{% import 'os' as os %}", "{{ lipsum }}",
-        "{% set y = self._TemplateReference__context %}", "{{ messages|map(attribute='__class__')|list }}",
-        "{{ namespace.__init__ }}", "{{ x['\\u005f_class__'] }}"})
-    EXPECT_THAT(template_concerns(text), Not(IsEmpty())) << text;
-}
-
-TEST(ScanTemplate, OrdinaryTemplatesAreData) {
-  for (const char* text :
-       {"{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] }}{% endfor %}",
-        "{# __class__ in a comment #}__text__ outside", "{%- set ns = namespace(found=false) -%}",
-        "{{ raise_exception('Conversation roles must alternate') }}",
-        "{% if tool.attr is defined %}{{ attr }}{% endif %}", "{{ strftime_now('%d %b %Y') }}",
-        "{{ x | tojson(indent=4) }}"})
-    EXPECT_THAT(template_concerns(text), IsEmpty()) << text;
-}
-
-TEST(ScanFolder, EveryFileOfTheModelIsLookedInto) {
-  const test::TempDir dir;
-  fs::create_directories(dir / "m/sub");
-  test::write_file(dir / "m/config.json", R"({"auto_map": {"AutoModel": "modeling.Model"}})");
-  test::write_file(dir / "m/tokenizer_config.json",
-                   R"({"chat_template": [{"name": "x", "template": "{{ a.__b__ }}"}]})");
-  test::write_file(dir / "m/chat_template.jinja", "{{ cycler }}");
-  test::write_file(dir / "m/modeling.py", "import os");
-  test::write_file(dir / "m/sub/optimizer.bin", kEvil);
-  test::write_file(dir / "m/model.safetensors.index.json", R"({"weight_map": {"w": "../../etc/passwd"}})");
-  fs::create_symlink("/etc/hostname", dir / "m/out.txt");
-  const ScanReport report = scan_model(dir / "m");
-  EXPECT_THAT(concerns(report), IsSupersetOf({"note auto_map", "danger __b__", "danger cycler", "note modeling.py",
-                                              "danger os.system", "danger \"../../etc/passwd\"", "danger path"}));
-  EXPECT_TRUE(std::is_sorted(report.items.begin(), report.items.end(),
-                             [](const ScanItem& a, const ScanItem& b) { return a.verdict > b.verdict; }));
-  EXPECT_EQ(report.files, 6u);
-}
-
-TEST(ScanFolder, AnIndexStandsForItsFolder) {
-  const test::TempDir dir;
-  test::write_file(dir / "pytorch_model.bin.index.json",
-                   R"({"weight_map": {"w": "pytorch_model-00001-of-00001.bin"}})");
-  test::write_file(dir / "pytorch_model-00001-of-00001.bin", kEvil);
-  EXPECT_THAT(concerns(scan_model(dir / "pytorch_model.bin.index.json")), Contains("danger os.system"));
 }
 
 // The length of a safetensors header may begin with any byte.
