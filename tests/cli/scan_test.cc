@@ -62,5 +62,18 @@ TEST(Scan, SarifIsWrittenOnceForAllModels) {
   EXPECT_EQ(dir.names(), std::vector<std::string>{"x.sarif"});
 }
 
+TEST(Scan, OfAGitLfsPointerMissesTheFile) {
+  EXPECT_EQ(wconv({"inspect", "--scan", WCONV_TEST_DATA "/cases/B14/lfs_pointer.safetensors"}).status, 66);
+}
+
+TEST(Scan, AReportThatCannotBeWrittenIsSaidFirst) {
+  const TempDir dir;
+  const std::string report = dir / "x.sarif";
+  write_file(report, "");
+  const RunResult result = wconv({"inspect", "--scan", "--report", report, kBad});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(result.out, "");
+}
+
 }  // namespace
 }  // namespace wconv::test

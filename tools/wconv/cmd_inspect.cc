@@ -85,7 +85,10 @@ int inspect_one(const Globals& globals, const InspectArguments& arguments, const
   }
   if (!arguments.scan) return status;
   if (!globals.json) print_scan_text(globals, scanned.back());
-  return scanned.back().second.refused() ? exit_status(ErrorCode::kCorrupt) : status;
+  const Verdict worst = scanned.back().second.worst();
+  if (worst < Verdict::kUnknown) return status;
+  const bool missing = status == exit_status(ErrorCode::kMissing);  // a Git LFS pointer is not the file to judge
+  return worst == Verdict::kUnknown && missing ? status : exit_status(ErrorCode::kCorrupt);
 }
 
 // The place of the report, taken before the work. Null: none is asked for.
