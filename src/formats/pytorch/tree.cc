@@ -24,7 +24,7 @@ class Walk {
         whole_(options.whole_tree && options.key.empty()),
         pick_(std::move(pick)),
         model_(model),
-        budget_(16 * static_cast<std::uint64_t>(objects.pickle().size()) + 1000) {
+        budget_(objects.pickle()) {
     for (const auto& [key, value] : model.metadata) keys_.insert(key);
   }
 
@@ -48,10 +48,10 @@ class Walk {
   void visit(NodeId id, const std::string& path, bool taken, bool training, int depth) {
     if (depth > kMaxDepth)
       fail(ErrorCode::kCorrupt, "the pickle is nested more than {} deep, or holds itself", kMaxDepth);
-    spend(1);
+    budget_.spend(1);
     if (objects_.is_tensor(id)) return tensor(id, path, taken);
     if (auto value = objects_.leaf(id)) {  // a list of plain ones, too
-      if (const std::string* text = value->as_string()) spend(text->size() / 256);
+      if (const std::string* text = value->as_string()) budget_.spend(text->size() / 256);
       return leaf(std::move(*value), path, training);
     }
     if (!objects_.is_container(id)) return unkept(id, path, training);
@@ -60,17 +60,10 @@ class Walk {
     open_.erase(id);
   }
 
-  // What the walk costs is bounded by the size of the pickle.
-  void spend(std::uint64_t steps) {
-    if (steps > budget_)
-      fail(ErrorCode::kCorrupt, "the pickle's containers hold each other so often that it unfolds without end");
-    budget_ -= steps;
-  }
-
   void children(NodeId id, const std::string& path, bool taken, bool training, int depth) {
     const bool module = objects_.is_module(id);
     const auto children = objects_.children(id);
-    spend(children.size());
+    budget_.spend(children.size());
     for (const auto& [key, child] : children) {
       const std::string child_path = join_path(path, key);
       const bool picked = child == pick_.node && child_path == pick_.path;
@@ -155,7 +148,7 @@ class Walk {
   const bool whole_;
   const Pick pick_;
   Model& model_;
-  std::uint64_t budget_;
+  StepBudget budget_;
   std::unordered_set<std::string> names_, keys_;
   std::unordered_set<NodeId> open_;  // containers around the node that is visited
   std::string unkept_;

@@ -106,13 +106,21 @@ std::string join_path(std::string_view parent, std::string_view key) {
   return parent.empty() ? std::string(key) : fmt::format("{}.{}", parent, key);
 }
 
+void StepBudget::spend(std::uint64_t steps) {
+  if (steps > left_)
+    fail(ErrorCode::kCorrupt, "the pickle's containers hold each other so often that it unfolds without end");
+  left_ -= steps;
+}
+
 bool TensorSearch::has_tensor(NodeId id, int depth) {
   if (depth > kMaxDepth) fail(ErrorCode::kCorrupt, "the pickle is nested more than {} deep", kMaxDepth);
   if (objects_.is_tensor(id)) return true;
   if (!objects_.is_container(id)) return false;
   const auto [entry, added] = known_.try_emplace(id, false);
   if (!added) return entry->second;
-  for (const auto& [key, child] : objects_.children(id)) {
+  const auto children = objects_.children(id);
+  budget_.spend(children.size());
+  for (const auto& [key, child] : children) {
     if (has_tensor(child, depth + 1)) return known_[id] = true;
   }
   return false;

@@ -25,14 +25,25 @@ bool is_training_state(std::string_view key, bool is_tensor);
 
 std::string join_path(std::string_view parent, std::string_view key);
 
+// What a walk costs is bounded by the size of the pickle: containers may share what they hold.
+class StepBudget {
+ public:
+  explicit StepBudget(const Pickle& pickle) : left_(16 * static_cast<std::uint64_t>(pickle.size()) + 1000) {}
+  void spend(std::uint64_t steps);  // throws Error(kCorrupt)
+
+ private:
+  std::uint64_t left_;
+};
+
 // Answers for each node once whether there is a tensor in or below it.
 class TensorSearch {
  public:
-  explicit TensorSearch(const Objects& objects) : objects_(objects) {}
+  explicit TensorSearch(const Objects& objects) : objects_(objects), budget_(objects.pickle()) {}
   bool has_tensor(NodeId id, int depth = 0);
 
  private:
   const Objects& objects_;
+  StepBudget budget_;
   std::unordered_map<NodeId, bool> known_;
 };
 
