@@ -42,6 +42,10 @@ struct Magic {
   std::size_t offset;
   ErrorCode code;
   std::string_view message;
+
+  bool in(std::string_view text) const { return text.size() > offset && text.substr(offset).starts_with(bytes); }
+  // A model may begin with two or three such bytes, as the length of a safetensors header, or have a name further on.
+  bool is_sure() const { return offset == 0 && bytes.size() >= 4; }
 };
 
 constexpr std::array kMagics = std::to_array<Magic>({
@@ -111,14 +115,12 @@ bool is_unfinished_name(std::string_view path) {
 
 }  // namespace
 
-void refuse_known_impostors(const File& file, std::span<const std::byte> head) {
+void refuse_known_impostors(const File& file, std::span<const std::byte> head, bool recognised) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   if (file.size() == 0) refuse(file, ErrorCode::kCorrupt, "is empty (0 bytes): an unfinished download");
   refuse_lfs_pointer(file, text);
   for (const Magic& magic : kMagics) {
-    if (text.size() > magic.offset && text.substr(magic.offset).starts_with(magic.bytes)) {
-      refuse(file, magic.code, std::string(magic.message));
-    }
+    if (magic.in(text) && (!recognised || magic.is_sure())) refuse(file, magic.code, std::string(magic.message));
   }
   refuse_markup(file, text);
   std::error_code ignored;

@@ -44,7 +44,7 @@ Model open_file(std::shared_ptr<const File> given, const ReadOptions& options) {
     const auto found = std::find_if(readers().begin(), readers().end(), [&](const auto* r) { return r->probe(head); });
     const FormatReader* reader = found == readers().end() ? nullptr : *found;
     if (!reader) {
-      refuse_known_impostors(*file, head);
+      refuse_known_impostors(*file, head, false);
       reader = reader_by_name(file->path());
     }
     if (!reader) {
@@ -54,7 +54,7 @@ Model open_file(std::shared_ptr<const File> given, const ReadOptions& options) {
     try {
       model = reader->open(file, options);
     } catch (const Error&) {
-      if (found != readers().end()) refuse_known_impostors(*file, head);
+      if (found != readers().end()) refuse_known_impostors(*file, head, true);
       throw;
     }
     note_wrong_extension(model, file->path());

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cstring>
 #include <filesystem>
 
 #include "support/support.h"
@@ -88,6 +89,25 @@ TEST(Impostor, OtherFormatsAreNamed) {
   expect_refused_as("outs:\n- md5: 0\n  path: m\n"sv, ErrorCode::kMissing,
                     "is a DVC stub, not the file itself; run 'dvc pull'");
   expect_refused_as("%PDF-1.7\n"sv, ErrorCode::kCorrupt, "is a PDF document");
+}
+
+// The length of a safetensors header, and the producer of an ONNX model.
+TEST(Impostor, AModelThatBeginsLikeAnotherFormatKeepsItsOwnFault) {
+  const test::TempDir dir;
+  for (const std::uint64_t length : {std::uint64_t{0x8b1f}, std::uint64_t{0x68'5a42}}) {  // gzip, bzip2
+    std::string bytes(8, '\0');
+    std::memcpy(bytes.data(), &length, 8);
+    bytes += R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
+    bytes.resize(8 + length, ' ');
+    test::write_file(dir / "m.safetensors", bytes);
+    expect_refused(dir / "m.safetensors", ErrorCode::kCorrupt, "truncated download?");
+    test::write_file(dir / "m.safetensors", bytes + std::string(8, '\1'));
+    EXPECT_EQ(open_model(dir / "m.safetensors", {}).tensors.size(), 1u);
+  }
+  test::write_file(dir / "m.onnx", std::string_view("\x08\x0a\x12\x04TFL3\x3a\x7f", 10));
+  expect_refused(dir / "m.onnx", ErrorCode::kCorrupt, "truncated?");
+  test::write_file(dir / "m", std::string_view("lmgg\1\0\0\0", 8));  // the opcodes of a pickle
+  expect_refused(dir / "m", ErrorCode::kUnsupported, "is an old GGML file");
 }
 
 TEST(Impostor, UnknownBytesAreNoFormat) {

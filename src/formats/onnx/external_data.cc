@@ -74,7 +74,7 @@ ExternalFiles::Place ExternalFiles::find(const ExternalData& data, std::uint64_t
     return {file, offset};
   std::vector<std::byte> head(std::min<std::uint64_t>(file->size(), 4096));
   file->read(0, head);
-  refuse_known_impostors(*file, head);
+  refuse_known_impostors(*file, head, false);
   if (whole_file && bytes < file->size())
     fail_at(
         data.at, ErrorCode::kCorrupt,
