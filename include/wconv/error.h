@@ -26,7 +26,7 @@ enum class ErrorCode {
   kInternal,     // our bug: 70
   kIo,           // read, write, sync or rename failed; disk full; input changed while it was read: 74
   kBusy,         // another run is writing the same output; try again: 75
-  kInterrupted,  // SIGINT or SIGTERM: 130 or 143
+  kInterrupted,  // SIGHUP, SIGINT or SIGTERM: 129, 130 or 143
 };
 
 // "corrupt", "usage", … : the `code` of a JSON error document.

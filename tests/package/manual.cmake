@@ -51,6 +51,8 @@ bash_completes("--max-rmse --manifest --max-memory" wconv verify --ma)
 bash_completes("always" wconv --color al)
 bash_completes("always" wconv inspect --color = al)
 bash_completes("safetensors" wconv convert x --to s)
+bash_completes("bf16" wconv convert x --dtype b)
+bash_completes("" wconv convert x --dtype i)
 bash_completes("${MANUAL}/wconv.fish" wconv inspect ${MANUAL}/wconv.f)
 bash_completes("" wconv convert x --rename "")
 

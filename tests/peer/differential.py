@@ -258,9 +258,9 @@ def main():
         if outcome not in ("both-accept", "both-refuse"):
             index = kind_of(kinds, reader, outcome, said, reference_said)
             explained[len(kinds) if index is None else index].append((reader, outcome, file, said, reference_said))
+    if not counts:
+        raise SystemExit("no model file in " + ", ".join(map(str, options.folders)))
     report(kinds, counts, outcomes, explained, options.list)
-    if not files:
-        raise SystemExit("no files there")
     unexplained = len(explained[len(kinds)])
     print(f"{len(files)} files, {without} of them no model files; {unexplained} differences unexplained")
     raise SystemExit(unexplained > 0)

@@ -27,7 +27,7 @@ void add_globals(CLI::App& app, Globals& globals) {
       ->type_name("SIZE");
   app.add_flag("--json", globals.json, "Print one JSON document instead of text");
   CLI::Option* quiet = app.add_flag("-q,--quiet", globals.quiet,
-                                    "Print no warnings, no notes, no progress and no summary of what was written");
+                                    "Print no warnings, no progress and no report; inspect and --dry-run print theirs");
   app.add_flag("-v,--verbose", globals.verbose, "Print notes about what is done, and lists in full")->excludes(quiet);
   app.add_option("--color", globals.color, "Colour the output: auto, always or never")
       ->type_name("WHEN")
