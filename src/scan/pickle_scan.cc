@@ -67,7 +67,7 @@ class PickleScan {
   bool starts_pickle(std::uint64_t at) const {
     std::string head(std::min<std::uint64_t>(2, region_.end - at), '\0');
     region_.file->read(at, std::as_writable_bytes(std::span(head)));
-    return pytorch::looks_like_pickle(head);
+    return may_begin_pickle(head);
   }
 
   static bool names_something(const Pickle& pickle) {

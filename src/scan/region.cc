@@ -42,6 +42,12 @@ bool is_tar(std::string_view head) { return head.size() > 262 && head.substr(257
 
 }  // namespace
 
+bool may_begin_pickle(std::string_view head) {
+  // Floats, strings, bytes, truth values, long integers, sets and frames.
+  static constexpr std::string_view kOthers = "GTBC\x88\x89\x8a\x8b\x8c\x8d\x8e\x8f\x95\x96";
+  return pytorch::looks_like_pickle(head) || (!head.empty() && kOthers.find(head[0]) != std::string_view::npos);
+}
+
 bool scan_region(const Region& region, Sink& sink) {
   if (region.size() < 2) return false;
   if (sink.is_spent()) return true;
@@ -67,7 +73,9 @@ bool scan_region(const Region& region, Sink& sink) {
     scan_tar(region, sink);
     return true;
   }
-  return (pytorch::looks_like_pickle(head) && scan_pickles(region, sink)) || zip;
+  Region body = region;
+  body.claim = region.claim && pytorch::looks_like_pickle(head);  // no pickle that a library writes begins otherwise
+  return (may_begin_pickle(head) && scan_pickles(body, sink)) || zip;
 }
 
 }  // namespace wconv::scan

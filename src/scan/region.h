@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "scan/sink.h"
 #include "wconv/file.h"
@@ -21,6 +22,9 @@ struct Region {
 };
 
 inline constexpr int kMaxDepth = 8;
+
+// Wider than what the reader takes for a pickle: Python begins with any opcode that needs nothing before it.
+bool may_begin_pickle(std::string_view head);
 
 // Tells by content what the region is and looks through it. False: it is neither pickle nor container.
 bool scan_region(const Region& region, Sink& sink);

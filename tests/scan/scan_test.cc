@@ -45,6 +45,21 @@ TEST(ScanPickles, NamesAreFoundHoweverTheyAreMade) {
   EXPECT_THAT(concerns(scan_bytes(kGood + kEvil)), Contains("danger os.system")) << "a second pickle";
 }
 
+// Python takes what no library writes: a value that is dropped at once, and then the rest.
+TEST(ScanPickles, AnyOpcodeMayBeTheFirst) {
+  const std::string zeros(8, '\0'), one = test::le(1, 4) + "x", one8 = test::le(1, 8) + "x";
+  for (const std::string& value :
+       {"G" + zeros, "T" + one, "B" + one, std::string("C\x01x"), std::string("\x88"), std::string("\x89"),
+        std::string("\x8a\x01x"), "\x8b" + one, std::string("\x8c\x01x"), "\x8d" + one8, "\x8e" + one8,
+        std::string("\x8f"), "\x95" + zeros + "N", "\x96" + one8}) {
+    const std::string pickle = value + "0" + call_op("os", "system") + ".";
+    for (const char* name : {"m.pth", "m.pkl", "m.json", "m.txt", "m.safetensors"})
+      EXPECT_THAT(concerns(scan_bytes(pickle, name)), Contains("danger os.system")) << testing::PrintToString(value);
+    EXPECT_THAT(concerns(scan_bytes(kGood + pickle)), Contains("danger os.system")) << testing::PrintToString(value);
+    EXPECT_THAT(concerns(scan_bytes(make_zip({{"a/x.pkl", pickle}}))), Contains("danger os.system"));
+  }
+}
+
 TEST(ScanPickles, BrokenOnesAreNotKnownToBeData) {
   EXPECT_THAT(concerns(scan_bytes("\x80\x02" + call_op("os", "system") + "\xff")),
               IsSupersetOf({"danger os.system", "unknown pickle-broken"}));
@@ -111,14 +126,8 @@ TEST(ScanZip, WhatCannotBeLookedIntoIsNotKnownToBeData) {
   EXPECT_THAT(verdict({"a/x", "\x91\x92\x93", false, 0, 0, 12}), Contains("unknown zip-method"));
   EXPECT_THAT(verdict({"a/x.7z", "7z\xbc\xaf\x27\x1c...."}), Contains("unknown 7-Zip"));
   EXPECT_THAT(verdict({"a/x.pkl", "\x91\x92\x93"}), Contains("unknown not-a-pickle"));
-  // A deflated record is judged as a stored one: this pickle begins with True, as none that torch writes does.
-  for (const bool deflated : {false, true})
-    EXPECT_THAT(verdict({"a/x.pkl",
-                         "\x88"
-                         "0" +
-                             call_op("os", "system") + ".",
-                         deflated}),
-                Contains("unknown not-a-pickle"));
+  for (const bool deflated : {false, true})  // a deflated record is judged as a stored one
+    EXPECT_THAT(verdict({"a/x.pkl", std::string("\x88\x92\x93"), deflated}), Contains("unknown not-a-pickle"));
   EXPECT_THAT(verdict({"a/x.pkl", std::string(65 << 20, '\0'), true}), Contains("unknown zip-large"));
   std::string nested = kGood;
   for (int i = 0; i < 12; ++i) nested = make_zip({{"x.zip", nested}});
@@ -177,13 +186,28 @@ TEST(ScanNumpy, ObjectsArePickles) {
 
 // The length of a safetensors header may begin with any byte.
 TEST(ScanModel, OtherFormatsAreNoPicklesByChance) {
-  for (const char first : {'(', 'c', ']', '}', 'X', 'K'}) {
+  for (const char first : {'(', 'c', ']', '}', 'X', 'K', 'C', 'G', 'T', 'B', '\x88', '\x8c'}) {
     std::string header = R"({"w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
     header.resize(256 + static_cast<unsigned char>(first), ' ');
     const std::string file = test::le(header.size(), 8) + header + "x";
     ASSERT_EQ(file[0], first);
     EXPECT_THAT(concerns(scan_bytes(file, "m.safetensors")), IsEmpty()) << first;
   }
+}
+
+// A safetensors file that is a pickle too: 'C' and its length skip to a text in the header, that to the tensor.
+TEST(ScanModel, TwoFacedFilesAreLookedIntoAsBoth) {
+  const std::string code = "0cos\nsystem\n(S'x'\ntR.";
+  const std::string tensor =
+      fmt::format(R"("}},"w":{{"dtype":"U8","shape":[{0}],"data_offsets":[0,{0}]}}}})", code.size());
+  std::string header = R"({"__metadata__":{"a":")";
+  constexpr std::size_t kSize = 'C' | 0x60 << 8, kJump = 2 + 0x60 - 8;  // less what stands before the header
+  header.resize(kJump, 'x');
+  while (kSize - header.size() > 240) header += "U\x7f" + std::string(127, 'x');
+  header += std::string("U") + static_cast<char>(kSize - header.size() - 2);
+  header.resize(kSize - tensor.size(), 'x');
+  const std::string file = test::le(kSize, 8) + header + tensor + code;
+  EXPECT_THAT(concerns(scan_bytes(file, "pytorch_model.bin")), Contains("danger os.system"));
 }
 
 TEST(ScanOnnx, PathsThatLeaveTheFolderAreDanger) {
