@@ -1,9 +1,12 @@
 // Typed metadata as text, for containers that hold only strings.
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "ir/metadata_limits.h"
 #include "wconv/error.h"
 #include "wconv/model.h"
 
@@ -15,8 +18,6 @@ using Types = nlohmann::json;  // looked up by key
 
 constexpr std::size_t kMaxDepth = 16;  // of nested arrays, as in GGUF files
 constexpr std::string_view kTypesKey = kMetadataTypesKey;
-
-bool is_float(MetaType type) { return type == MetaType::kF32 || type == MetaType::kF64; }
 
 ordered_json float_json(MetaType type, double number) {
   if (std::isnan(number)) return std::signbit(number) ? "-nan" : "nan";
@@ -84,91 +85,144 @@ Types type_json(const MetaValue& value) {
   return meta_type_name(value.type);
 }
 
-double number_from(MetaType type, const ordered_json& json) {
-  if (json.is_number())
-    return type == MetaType::kF32 ? double{static_cast<float>(json.get<double>())} : json.get<double>();
-  const std::string text = json.get<std::string>();
-  if (text == "inf") return std::numeric_limits<double>::infinity();
-  if (text == "-inf") return -std::numeric_limits<double>::infinity();
-  return text == "-nan" ? -std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::quiet_NaN();
-}
-
-std::string string_from(const ordered_json& json) {
-  if (json.is_string()) return json.get<std::string>();
-  std::string text;
-  for (const auto& byte : json) text += static_cast<char>(byte.get<std::uint8_t>());
-  return text;
-}
-
-std::uint64_t unsigned_from(const ordered_json& json) {
-  return json.is_boolean() ? std::uint64_t{json.get<bool>()} : json.get<std::uint64_t>();
-}
-
-template <typename Convert>
-auto list_from(const ordered_json& json, const Convert& convert) {
-  std::vector<decltype(convert(json))> list;
-  list.reserve(json.size());
-  for (const auto& item : json) list.push_back(convert(item));
-  return list;
-}
-
-bool is_signed(MetaType type) {
-  return type == MetaType::kI8 || type == MetaType::kI16 || type == MetaType::kI32 || type == MetaType::kI64;
-}
-
-MetaArray array_from(const ordered_json& json, const Types& type, std::size_t depth = 1) {
-  MetaArray array;
-  if (depth > kMaxDepth) fail(ErrorCode::kCorrupt, "{} nests arrays more than {} deep", kTypesKey, kMaxDepth);
-  if (type.is_array()) {
-    array.element = MetaType::kArray;
-    std::vector<MetaArray> inner;
-    for (std::size_t i = 0; i < type.size(); ++i) inner.push_back(array_from(json.at(i), type.at(i), depth + 1));
-    array.values = std::move(inner);
-    return array;
-  }
-  const std::string name = type.get<std::string>();
-  if (name.size() < 3 || !meta_type_from_name(name.substr(1, name.size() - 2), array.element)) {
-    fail(ErrorCode::kCorrupt, "{} names the unknown type {}", kTypesKey, name);
-  }
-  if (is_float(array.element)) {
-    array.values = list_from(json, [&](const ordered_json& j) { return number_from(array.element, j); });
-  } else if (array.element == MetaType::kString) {
-    array.values = list_from(json, string_from);
-  } else if (is_signed(array.element)) {
-    array.values = list_from(json, [](const ordered_json& j) { return j.get<std::int64_t>(); });
-  } else {
-    array.values = list_from(json, unsigned_from);
-  }
-  return array;
-}
-
-MetaValue value_from(const std::string& text, const Types& type) {
-  const ordered_json json = ordered_json::parse(text);
-  MetaValue value;
-  if (type.is_array() || type.get<std::string>().starts_with('[')) {
-    value.type = MetaType::kArray;
-    value.value = array_from(json, type);
-    return value;
-  }
-  if (!meta_type_from_name(type.get<std::string>(), value.type)) {
-    fail(ErrorCode::kCorrupt, "{} names the unknown type {}", kTypesKey, type.get<std::string>());
-  }
-  if (is_float(value.type)) {
-    value.value = number_from(value.type, json);
-  } else if (value.type == MetaType::kString) {
-    value.value = string_from(json);
-  } else if (is_signed(value.type)) {
-    value.value = json.get<std::int64_t>();
-  } else {
-    value.value = unsigned_from(json);
-  }
-  return value;
-}
-
 template <typename Json>
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
+
+// dump() calls itself for what is nested, however deep.
+template <typename Json>
+std::string shown(const Json& json) {
+  return json.is_structured() ? json.type_name() : dump(json);
+}
+
+struct NonFinite {
+  std::string_view text;
+  double number;
+};
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
+constexpr auto kNonFinite =
+    std::to_array<NonFinite>({{"nan", kNan}, {"-nan", -kNan}, {"inf", kInfinity}, {"-inf", -kInfinity}});
+
+// Reads the value of one key. Throws Error(kCorrupt) where it is not of its type.
+class ValueReader {
+ public:
+  explicit ValueReader(std::string_view key) : key_(key) {}
+
+  MetaValue value(const std::string& text, const Types& type) const {
+    const ordered_json json = ordered_json::parse(text, nullptr, false);
+    if (json.is_discarded()) refuse(text, "JSON");
+    MetaValue value;
+    if (type.is_array() || type_name(type).starts_with('[')) {
+      value.type = MetaType::kArray;
+      value.value = array(json, type, 1);
+      return value;
+    }
+    value.type = scalar_type(type_name(type), type);
+    with_reader(value.type, [&](const auto& read) { value.value = read(json); });
+    return value;
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string_view found, std::string_view allowed) const {
+    fail(ErrorCode::kCorrupt, "metadata '{}' does not fit its type in '{}': '{}' is not {}", printable(key_), kTypesKey,
+         printable(found.substr(0, 60)), allowed);
+  }
+  void require(bool holds, const ordered_json& json, std::string_view allowed) const {
+    if (!holds) refuse(shown(json), allowed);
+  }
+  [[noreturn]] void refuse_type(const Types& type) const {
+    fail(ErrorCode::kCorrupt, "{} names the unknown type {} for '{}'", kTypesKey, printable(shown(type).substr(0, 60)),
+         printable(key_));
+  }
+
+  std::string type_name(const Types& type) const {
+    if (!type.is_string()) refuse_type(type);
+    return type.get<std::string>();
+  }
+  MetaType scalar_type(std::string_view name, const Types& type) const {
+    MetaType found;
+    if (!meta_type_from_name(name, found) || found == MetaType::kArray) refuse_type(type);
+    return found;
+  }
+
+  // Calls `use` with the function that reads one value of `type`, which is no array.
+  template <typename Use>
+  void with_reader(MetaType type, const Use& use) const {
+    switch (meta_kind(type)) {
+      case MetaKind::kString:
+        return use([this](const ordered_json& json) { return string(json); });
+      case MetaKind::kReal:
+        return use([this, type](const ordered_json& json) { return real(type, json); });
+      case MetaKind::kSigned:
+        return use([this, type](const ordered_json& json) { return signed_number(type, json); });
+      default:
+        return use([this, type](const ordered_json& json) { return unsigned_number(type, json); });
+    }
+  }
+
+  MetaArray array(const ordered_json& json, const Types& type, std::size_t depth) const {
+    if (depth > kMaxDepth) fail(ErrorCode::kCorrupt, "{} nests arrays more than {} deep", kTypesKey, kMaxDepth);
+    require(json.is_array(), json, "an array");
+    MetaArray array;
+    if (type.is_array()) {
+      require(json.size() == type.size(), json, fmt::format("an array of {} arrays", type.size()));
+      array.element = MetaType::kArray;
+      std::vector<MetaArray> inner;
+      for (std::size_t i = 0; i < type.size(); ++i) inner.push_back(this->array(json.at(i), type.at(i), depth + 1));
+      array.values = std::move(inner);
+      return array;
+    }
+    const std::string name = type_name(type);
+    if (name.size() < 3 || !name.starts_with('[') || !name.ends_with(']')) refuse_type(type);
+    array.element = scalar_type(name.substr(1, name.size() - 2), type);
+    with_reader(array.element, [&](const auto& read) {
+      std::vector<decltype(read(json))> list;
+      list.reserve(json.size());
+      for (const auto& item : json) list.push_back(read(item));
+      array.values = std::move(list);
+    });
+    return array;
+  }
+
+  std::uint64_t unsigned_number(MetaType type, const ordered_json& json) const {
+    if (type == MetaType::kBool && json.is_boolean()) return json.get<bool>();
+    require(json.is_number_unsigned() && json.get<std::uint64_t>() <= meta_limits(type).most, json, meta_allowed(type));
+    return json.get<std::uint64_t>();
+  }
+
+  std::int64_t signed_number(MetaType type, const ordered_json& json) const {
+    const auto [least, most] = meta_limits(type);
+    const bool fits = json.is_number_unsigned() ? json.get<std::uint64_t>() <= most
+                                                : json.is_number_integer() && json.get<std::int64_t>() >= least;
+    require(fits, json, meta_allowed(type));
+    return json.get<std::int64_t>();
+  }
+
+  double real(MetaType type, const ordered_json& json) const {
+    if (json.is_number()) {
+      const auto number = meta_real(type, json.get<double>());
+      require(number.has_value(), json, meta_allowed(type) + ": out of its range");
+      return *number;
+    }
+    require(json.is_string(), json, meta_allowed(type));
+    const auto found = std::find_if(kNonFinite.begin(), kNonFinite.end(),
+                                    [&](const NonFinite& entry) { return json.get<std::string>() == entry.text; });
+    require(found != kNonFinite.end(), json, meta_allowed(type));
+    return found->number;
+  }
+
+  // A string that is not UTF-8 is an array of its bytes.
+  std::string string(const ordered_json& json) const {
+    if (json.is_string()) return json.get<std::string>();
+    require(json.is_array(), json, meta_allowed(MetaType::kString));
+    std::string text;
+    for (const auto& byte : json) text += static_cast<char>(unsigned_number(MetaType::kU8, byte));
+    return text;
+  }
+
+  std::string_view key_;
+};
 
 }  // namespace
 
@@ -204,11 +258,7 @@ Metadata metadata_from_text(const std::vector<std::pair<std::string, std::string
   for (const auto& [key, value] : text) {
     if (key == kTypesKey) continue;
     const auto type = types.find(key);
-    try {
-      metadata.append(key, type == types.end() ? MetaValue::string(value) : value_from(value, *type));
-    } catch (const nlohmann::json::exception& error) {
-      fail(ErrorCode::kCorrupt, "metadata '{}' does not fit its type in '{}': {}", key, kTypesKey, error.what());
-    }
+    metadata.append(key, type == types.end() ? MetaValue::string(value) : ValueReader(key).value(value, *type));
   }
   return metadata;
 }

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
+#include "ir/metadata_limits.h"
 #include "wconv/error.h"
 
 namespace wconv::passes {
@@ -27,36 +27,28 @@ T parse_number(std::string_view key, std::string_view text, std::string_view wan
 }
 
 std::uint64_t parse_unsigned(std::string_view key, MetaType type, std::string_view text) {
-  const int bits = type == MetaType::kU8 ? 8 : type == MetaType::kU16 ? 16 : type == MetaType::kU32 ? 32 : 64;
-  const std::uint64_t most = std::numeric_limits<std::uint64_t>::max() >> (64 - bits);
-  const std::string wanted = fmt::format("a {} (0 to {})", meta_type_name(type), most);
-  const auto number = parse_number<std::uint64_t>(key, text, wanted);
-  if (number > most) fail_value(key, text, wanted);
+  const auto number = parse_number<std::uint64_t>(key, text, meta_allowed(type));
+  if (number > meta_limits(type).most) fail_value(key, text, meta_allowed(type));
   return number;
 }
 
 std::int64_t parse_signed(std::string_view key, MetaType type, std::string_view text) {
-  const int bits = type == MetaType::kI8 ? 8 : type == MetaType::kI16 ? 16 : type == MetaType::kI32 ? 32 : 64;
-  const std::int64_t most = std::numeric_limits<std::int64_t>::max() >> (64 - bits);
-  const std::string wanted = fmt::format("an {} ({} to {})", meta_type_name(type), -most - 1, most);
-  const auto number = parse_number<std::int64_t>(key, text, wanted);
-  if (number > most || number < -most - 1) fail_value(key, text, wanted);
+  const auto number = parse_number<std::int64_t>(key, text, meta_allowed(type));
+  const auto [least, most] = meta_limits(type);
+  if (number < least || std::cmp_greater(number, most)) fail_value(key, text, meta_allowed(type));
   return number;
 }
 
 double parse_real(std::string_view key, MetaType type, std::string_view text) {
-  const std::string wanted = fmt::format("an {}", meta_type_name(type));
-  const auto number = parse_number<double>(key, text, wanted);
-  if (type == MetaType::kF64) return number;
-  const auto narrow = static_cast<float>(number);
-  if (std::isinf(narrow) && !std::isinf(number)) fail_value(key, text, wanted + ": out of its range");
-  return narrow;
+  const auto number = meta_real(type, parse_number<double>(key, text, meta_allowed(type)));
+  if (!number) fail_value(key, text, meta_allowed(type) + ": out of its range");
+  return *number;
 }
 
 std::uint64_t parse_bool(std::string_view key, std::string_view text) {
   if (text == "true" || text == "1") return 1;
   if (text == "false" || text == "0") return 0;
-  fail_value(key, text, "a bool (true or false)");
+  fail_value(key, text, meta_allowed(MetaType::kBool));
 }
 
 // The text of a JSON scalar, for the parsers above.

@@ -9,7 +9,6 @@
 
 #include "wconv/error.h"
 #include "wconv/file.h"
-#include "wconv/model.h"
 
 namespace wconv {
 namespace {
@@ -130,37 +129,6 @@ TEST(FileTensor, RefusesARangePastTheEnd) {
   EXPECT_NO_THROW(file_tensor(file, 10, 0));
   EXPECT_THROW(file_tensor(file, 8, 3), Error);
   EXPECT_THROW(file_tensor(file, ~std::uint64_t{0}, 2), Error);
-}
-
-TEST(Metadata, TextFormIsItsOwnInverse) {
-  Metadata metadata;
-  metadata.append("name", MetaValue::string("a \"quoted\" name"));
-  metadata.append("count", MetaValue::u32(7));
-  metadata.append("big", MetaValue::u64(~std::uint64_t{0}));
-  metadata.append("negative", MetaValue::i64(-5));
-  metadata.append("eps", {MetaType::kF32, double{1e-6f}});
-  metadata.append("nan", MetaValue::f64(std::numeric_limits<double>::quiet_NaN()));
-  metadata.append("flag", MetaValue::boolean(true));
-  metadata.append("bytes", MetaValue::string("\xff\xfe"));
-  metadata.append("tokens", {MetaType::kArray, MetaArray{MetaType::kString, std::vector<std::string>{"a", "\xff"}}});
-  metadata.append(
-      "nested",
-      {MetaType::kArray,
-       MetaArray{MetaType::kArray, std::vector<MetaArray>{MetaArray{MetaType::kU8, std::vector<std::uint64_t>{1, 2}},
-                                                          MetaArray{MetaType::kF64, std::vector<double>{0.5}}}}});
-  const auto text = metadata_to_text(metadata);
-  EXPECT_EQ(text[0].second, "a \"quoted\" name");
-  const Metadata back = metadata_from_text(text);
-  ASSERT_EQ(back.size(), metadata.size());
-  EXPECT_EQ(metadata_to_text(back), text);
-  for (const auto& [key, value] : metadata) EXPECT_EQ(back.find(key)->type, value.type) << key;
-  EXPECT_EQ(*back.find("bytes")->as_string(), "\xff\xfe");
-}
-
-TEST(Metadata, ForeignTypesEntryIsRefused) {
-  EXPECT_THROW(metadata_from_text({{"wconv.types", "[]"}}), Error);
-  EXPECT_THROW(metadata_from_text({{"a", "x"}, {"wconv.types", R"({"a":"u32"})"}}), Error);
-  EXPECT_THROW(metadata_from_text({{"a", "1"}, {"wconv.types", R"({"a":"u33"})"}}), Error);
 }
 
 class CountingData : public TensorData {

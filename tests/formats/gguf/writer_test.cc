@@ -200,6 +200,8 @@ TEST(GgufWriterChecks, Metadata) {
   Model model = make_model({numbered("a", {1})});
   model.metadata.set("general.alignment", MetaValue::u32(48));
   expect_problem(model, "general.alignment is 48; it must be a power of two: change it with --set");
+  model.metadata.set("general.alignment", {MetaType::kU32, std::uint64_t{1} << 33});
+  expect_problem(model, "general.alignment is 8589934592, which is not a u32 (0 to 4294967295)");
   model.metadata.set("general.alignment", MetaValue::string("32"));
   expect_problem(model, "general.alignment has the type string; it must be u32");
   model.metadata.set(std::string(65536, 'k'), MetaValue::boolean(true));
