@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "core/not_a_model.h"
 #include "core/zstd_file.h"
 #include "scan/region.h"
 #include "scan/text_scan.h"
@@ -61,6 +62,9 @@ const FormatReader* reader_of(std::span<const std::byte> head) {
   return found == readers().end() ? nullptr : *found;
 }
 
+// "missing": what should be there is not, so nothing was judged.
+std::string_view code_of(const Error& error) { return error.code() == ErrorCode::kMissing ? "missing" : "unreadable"; }
+
 std::string plain_path(const std::string& path) { return fs::path(without_zst(path)).lexically_normal().string(); }
 
 }  // namespace
@@ -105,8 +109,20 @@ void FileScan::scan_model_data(const FormatReader& reader, const std::shared_ptr
     }
   } catch (const Error& error) {
     const bool path = error.message().find("nothing was opened") != std::string::npos;
-    sink_.add(path ? Verdict::kDanger : Verdict::kUnknown, path ? "path" : "unreadable", "", error.message(), "",
-              error.offset().value_or(0));
+    sink_.add(path ? Verdict::kDanger : Verdict::kUnknown, std::string(path ? "path" : code_of(error)), "",
+              error.message(), "", error.offset().value_or(0));
+  }
+}
+
+// Called weights and in no format: a Git LFS pointer, an error page, or what nobody knows.
+void FileScan::add_unknown_format(const File& file, std::span<const std::byte> head) {
+  try {
+    refuse_known_impostors(file, head, false);
+    sink_.add(Verdict::kUnknown, "unknown-format", "", "is in no format that wconv knows; what loads it may run code",
+              "", 0);
+  } catch (const Error& error) {
+    const bool missing = error.code() == ErrorCode::kMissing;
+    sink_.add(Verdict::kUnknown, missing ? "missing" : "unknown-format", "", error.message(), "", 0);
   }
 }
 
@@ -146,10 +162,7 @@ std::vector<std::string> FileScan::scan(const std::string& path, bool in_folder)
               "is Python code, which transformers runs under trust_remote_code", "", 0);
   }
   if (use == Use::kJson && (text || (!has_code && !reader))) return scan_json(file, sink_);
-  if (use == Use::kWeights && !has_code && !reader) {
-    sink_.add(Verdict::kUnknown, "unknown-format", "", "is in no format that wconv knows; what loads it may run code",
-              "", 0);
-  }
+  if (use == Use::kWeights && !has_code && !reader) add_unknown_format(*file, head);
   return {};
 }
 

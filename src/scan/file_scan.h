@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ class FileScan {
   void scan_model_data(const FormatReader& reader, const std::shared_ptr<const File>& file);
   void scan_metadata(const Model& model);
   void scan_later_part(const FormatReader& reader, const std::string& path);
+  void add_unknown_format(const File& file, std::span<const std::byte> head);
   void scan_template_file(const File& file);
 
   Sink& sink_;

@@ -91,9 +91,23 @@ TEST(ScanFolder, PartsOfASplitModelAreData) {
   EXPECT_THAT(concerns(scan_model(dir.path().string())), IsEmpty());
   EXPECT_THAT(concerns(scan_model(dir / part(3))), IsEmpty());
   fs::copy(dir / part(2), dir / "x.gguf");
-  EXPECT_THAT(concerns(scan_model(dir / "x.gguf")), ElementsAre("unknown unreadable"));
+  EXPECT_THAT(concerns(scan_model(dir / "x.gguf")), ElementsAre("unknown missing"));
   fs::remove(dir / part(1));
-  EXPECT_THAT(concerns(scan_model(dir / part(2))), ElementsAre("unknown unreadable"));
+  EXPECT_THAT(concerns(scan_model(dir / part(2))), ElementsAre("unknown missing"));
+}
+
+// Told from what was looked at and is not known to be data.
+TEST(ScanFolder, WhatIsNotThereIsCalledMissing) {
+  const test::TempDir dir;
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 12345\n";
+  test::write_file(dir / "model.safetensors", pointer);
+  test::write_file(dir / "config.json", "{}");
+  EXPECT_THAT(concerns(scan_model(dir / "model.safetensors")), ElementsAre("unknown missing"));
+  EXPECT_THAT(concerns(scan_model(dir.path().string())), ElementsAre("unknown missing"));
+  test::write_file(dir / "model.safetensors", pointer + test::make_zip({{"a/data.pkl", kEvil}}));
+  EXPECT_THAT(concerns(scan_model(dir.path().string())), Contains("danger os.system"));
+  test::write_file(dir / "model.safetensors", "<!DOCTYPE html>\n<html></html>\n");
+  EXPECT_THAT(concerns(scan_model(dir.path().string())), ElementsAre("unknown unknown-format"));
 }
 
 }  // namespace
