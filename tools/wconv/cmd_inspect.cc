@@ -85,10 +85,12 @@ int inspect_one(const Globals& globals, const InspectArguments& arguments, const
   }
   if (!arguments.scan) return status;
   if (!globals.json) print_scan_text(globals, scanned.back());
-  const Verdict worst = scanned.back().second.worst();
-  if (worst < Verdict::kUnknown) return status;
-  const bool missing = status == exit_status(ErrorCode::kMissing);  // a Git LFS pointer is not the file to judge
-  return worst == Verdict::kUnknown && missing ? status : exit_status(ErrorCode::kCorrupt);
+  const ScanReport& report = scanned.back().second;
+  if (!report.refused()) return status;
+  const bool missing = std::all_of(report.items.begin(), report.items.end(), [](const ScanItem& item) {
+    return item.verdict < Verdict::kUnknown || item.code == "missing";  // a Git LFS pointer is not the file to judge
+  });
+  return missing && status == exit_status(ErrorCode::kMissing) ? status : exit_status(ErrorCode::kCorrupt);
 }
 
 // The place of the report, taken before the work. Null: none is asked for.
