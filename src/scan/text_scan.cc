@@ -145,20 +145,102 @@ class Expression {
 };
 
 constexpr std::uint64_t kMaxJson = 256ull * 1024 * 1024;  // tokenizer.json of large vocabularies: 30 MB
-constexpr int kMaxNesting = 500;                          // Python's own json gives up at a thousand
+constexpr std::size_t kMaxNesting = 500;                  // Python's own json gives up at a thousand
+constexpr std::size_t kMaxNamed = 10'000;                 // files that an index names
+constexpr std::size_t kMaxLabel = 200;                    // bytes of the keys that lead to a template
 
-void scan_values(const json& value, const std::string& key, int depth, Sink& sink) {
-  if (depth > kMaxNesting) return sink.add(Verdict::kUnknown, "json", "", "nests too deeply to look into", "", 0);
-  const bool is_template = key.find("template") != std::string::npos;
-  if (value.is_string() && is_template) {
-    scan_template(value.get_ref<const std::string&>(), key, sink);
-  } else if (value.is_object()) {
-    for (const auto& [name, inner] : value.items())
-      scan_values(inner, is_template ? key + "." + name : name, depth + 1, sink);
-  } else if (value.is_array()) {
-    for (const json& inner : value) scan_values(inner, key, depth + 1, sink);
-  }
+// At most `bytes` of UTF-8, and no part of a character.
+std::string_view beginning(std::string_view text, std::size_t bytes) {
+  if (text.size() <= bytes) return text;
+  while (bytes > 0 && (text[bytes] & 0xc0) == 0x80) --bytes;
+  return text.substr(0, bytes);
 }
+
+// Looks at a document while it is read: as a tree, one of many small values takes twenty times its size.
+class JsonScan final : public nlohmann::json_sax<json> {
+ public:
+  explicit JsonScan(Sink& sink) : sink_(sink) {}
+
+  // The files that the document names as an index.
+  std::vector<std::string> names() const { return {names_.begin(), names_.end()}; }
+
+  bool null() override { return other_value(); }
+  bool boolean(bool) override { return other_value(); }
+  bool number_integer(number_integer_t) override { return other_value(); }
+  bool number_unsigned(number_unsigned_t) override { return other_value(); }
+  bool number_float(number_float_t, const string_t&) override { return other_value(); }
+  bool binary(binary_t&) override { return other_value(); }
+  bool string(string_t& text) override {
+    if (is_shard()) name_file(text);
+    if (is_template_) scan_template(text, label_, sink_);
+    return true;
+  }
+  bool key(string_t& name) override {
+    if (levels_.size() == 1) in_map_ = name == "weight_map";
+    if (levels_.size() == 1 && name == "auto_map") {
+      sink_.add(Verdict::kNote, "remote-code", "auto_map",
+                "names Python code of the repository that transformers runs under trust_remote_code", "auto_map", 0);
+    }
+    const Level& level = levels_.back();
+    label_.resize(level.label_size);
+    if (level.is_template && label_.size() < kMaxLabel) label_ += '.';
+    label_ += beginning(name, kMaxLabel - std::min(kMaxLabel, label_.size()));
+    is_template_ = level.is_template || name.find("template") != std::string::npos;
+    return true;
+  }
+  bool start_object(std::size_t) override { return other_value() && enter(true); }
+  bool start_array(std::size_t) override { return other_value() && enter(false); }
+  bool end_object() override { return leave(); }
+  bool end_array() override { return leave(); }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  struct Level {  // an object or array around
+    bool is_object, is_template;
+    std::size_t label_size;  // of the keys that lead to it, from the first that says template
+  };
+
+  bool is_shard() const { return in_map_ && levels_.size() == 2 && levels_[0].is_object && levels_[1].is_object; }
+
+  bool other_value() {
+    if (is_shard()) name_file("");
+    return true;
+  }
+
+  bool enter(bool is_object) {
+    levels_.push_back({is_object, is_template_, is_template_ ? label_.size() : 0});
+    if (levels_.size() <= kMaxNesting) return true;
+    sink_.add(Verdict::kUnknown, "json", "", "nests too deeply to look into", "", 0);
+    return false;
+  }
+
+  bool leave() {
+    levels_.pop_back();
+    is_template_ = !levels_.empty() && levels_.back().is_template;  // of the next item of an array
+    label_.resize(levels_.empty() ? 0 : levels_.back().label_size);
+    return true;
+  }
+
+  void name_file(const std::string& name) {
+    try {
+      check_relative_path(name, "weight_map");
+      if (names_.size() < kMaxNamed || names_.contains(name)) {
+        names_.insert(name);
+      } else {
+        sink_.add(Verdict::kUnknown, "json", "", "names too many files to look into all of them", "weight_map", 0);
+      }
+    } catch (const Error& error) {
+      sink_.add(Verdict::kDanger, "path", json(name).dump(-1, ' ', true), error.message(), "weight_map", 0);
+    }
+  }
+
+  Sink& sink_;
+  std::vector<Level> levels_;
+  std::string label_;         // keys that lead to the value
+  bool is_template_ = false;  // the value, or what it holds
+  bool in_map_ = false;
+  std::set<std::string> names_;
+};
 
 // Python writes and reads NaN, Infinity and -Infinity, as trainer_state.json has them, where JSON has no such numbers.
 void replace_python_numbers(std::string& text) {
@@ -171,21 +253,6 @@ void replace_python_numbers(std::string& text) {
         text.replace(i, name.size(), number);
     }
   }
-}
-
-std::vector<std::string> names_in_map(const json& weight_map, Sink& sink) {
-  std::set<std::string> names;
-  for (const auto& [tensor, shard] : weight_map.items()) {
-    try {
-      const std::string name = shard.is_string() ? shard.get<std::string>() : "";
-      check_relative_path(name, "weight_map");
-      names.insert(name);
-    } catch (const Error& error) {
-      sink.add(Verdict::kDanger, "path", shard.dump(-1, ' ', true, json::error_handler_t::replace), error.message(),
-               "weight_map", 0);
-    }
-  }
-  return {names.begin(), names.end()};
 }
 
 }  // namespace
@@ -221,20 +288,11 @@ std::vector<std::string> scan_json(const std::shared_ptr<const File>& file, Sink
   if (file->size() > kMaxJson) return refuse("is too large to look into");
   std::string text(file->size(), '\0');
   file->read(0, std::as_writable_bytes(std::span(text)));
-  json document = json::parse(text, nullptr, false);
-  if (document.is_discarded()) {
-    replace_python_numbers(text);
-    document = json::parse(text, nullptr, false);
-  }
-  if (document.is_discarded()) return refuse("is called JSON and is none; it was not looked into");
-  scan_values(document, "", 0, sink);
-  if (!document.is_object()) return {};
-  if (document.contains("auto_map")) {
-    sink.add(Verdict::kNote, "remote-code", "auto_map",
-             "names Python code of the repository that transformers runs under trust_remote_code", "auto_map", 0);
-  }
-  const auto map = document.find("weight_map");
-  return map != document.end() && map->is_object() ? names_in_map(*map, sink) : std::vector<std::string>();
+  if (!json::accept(text)) replace_python_numbers(text);
+  if (!json::accept(text)) return refuse("is called JSON and is none; it was not looked into");
+  JsonScan scan(sink);
+  json::sax_parse(text, &scan);
+  return scan.names();
 }
 
 }  // namespace wconv::scan

@@ -1,6 +1,7 @@
 // Templates, JSON and what is only called so.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 
@@ -71,6 +72,36 @@ TEST(ScanJson, TemplatesAreFoundWhereverTheyAre) {
   EXPECT_THAT(concerns(scan_bytes(R"({"loss": NaN})", "trainer_state.json")), IsEmpty());
   EXPECT_THAT(concerns(scan_bytes(std::string(300'000, '[') + std::string(300'000, ']'), "x.json")),
               ElementsAre("unknown json"));
+}
+
+long peak_kib() {
+  struct rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+// What is found does not depend on how much else there is, and no name of it is kept in full.
+TEST(ScanJson, ManyValuesTakeNoMemory) {
+  std::string text = R"({"weight_map": {"a": 5, "b": "w.bin", "c": ["x"]}, "x": [)", nested;
+  for (int i = 0; i < 2'000'000; ++i) text += "[],";
+  text += "0], ";
+  for (int i = 0; i < 400; ++i) nested += "\"template\xc3\xa4" + std::string(20'000, 'x') + "\": {";
+  text += nested + R"("a": ["{{ a.__b__ }}", {"c": 1}, "{{ a.__d__ }}"], "e": 1)" + std::string(401, '}');
+  const long before = peak_kib();
+  const ScanReport report = scan_bytes(text, "x.json");
+  EXPECT_LT(peak_kib() - before, 600 * 1024);
+  EXPECT_THAT(concerns(report), ElementsAre("danger \"\"", "danger __b__", "danger __d__"));
+  for (const ScanItem& item : report.items) EXPECT_LE(item.part.size(), 200u);
+}
+
+TEST(ScanJson, AnIndexOfTooManyFilesIsNotKnownToBeData) {
+  const auto index = [](int files) {
+    std::string text = R"({"weight_map": {"t": "0")";
+    for (int i = 0; i < files; ++i) text += ", \"t" + std::to_string(i) + "\": \"" + std::to_string(i) + "\"";
+    return concerns(scan_bytes(text + "}}", "x.json"));
+  };
+  EXPECT_THAT(index(10'000), IsEmpty());
+  EXPECT_THAT(index(10'001), ElementsAre("unknown json"));
 }
 
 // The content decides; the name only says what text is for.
