@@ -235,16 +235,16 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-// The numbered parts that `name` is the first of: all their names, or none where it has no number.
+// The numbered parts that `name` is one of: all their names, or none where it has no number.
 struct Parts {
   std::set<std::string> names;
   bool split_file = false;  // the reader of the first one finds the others
 };
 
 Parts numbered_parts(const std::string& name) {
-  static const std::regex kFirst(R"((.*)-00001-of-(\d{5})\.(safetensors|bin|gguf)(\.zst)?)");
+  static const std::regex kPart(R"((.*)-\d{5}-of-(\d{5})\.(safetensors|bin|gguf)(\.zst)?)");
   std::smatch match;
-  if (!std::regex_match(name, match, kFirst)) return {};
+  if (!std::regex_match(name, match, kPart)) return {};
   Parts parts{{}, match[3] == "gguf"};
   const unsigned long count = std::stoul(match[2]);
   if (count == 0) fail(ErrorCode::kCorrupt, "'{}' is a shard of none", name);

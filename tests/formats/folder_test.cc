@@ -218,6 +218,12 @@ TEST_F(Shards, OfSeveralIndexesTheUsualOneCounts) {
   }
 }
 
+TEST_F(Shards, TheLastOneAloneIsNoModel) {
+  fs::remove(dir_ / "model.safetensors.index.json");
+  fs::remove(dir_ / "model-00001-of-00002.safetensors");
+  EXPECT_THROW(open_model(dir_.path().string(), {}), Error);
+}
+
 TEST_F(Shards, OfTwoModelsAreNotOne) {
   fs::remove(dir_ / "model.safetensors.index.json");
   test::write_safetensors(dir_ / "other-00001-of-00001.safetensors", {byte_tensor("c", 1)});
