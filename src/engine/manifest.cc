@@ -10,6 +10,7 @@
 #include "core/json_file.h"
 #include "core/json_text.h"
 #include "core/model_path.h"
+#include "core/part_name.h"
 #include "core/threads.h"
 #include "wconv/error.h"
 #include "wconv/file.h"
@@ -158,11 +159,13 @@ namespace {
 
 // The manifest of an output that a person may name by its file, its folder, a shard or the index of its shards.
 fs::path manifest_path(const std::string& output_path) {
-  static const std::regex kShard(R"(-\d{5}-of-\d{5}(\.\w+?)(\.zst)?$)"), kIndex(R"(\.index\.json(\.zst)?$)");
+  static const std::regex kIndex(R"(\.index\.json(\.zst)?$)");
   std::error_code ignored;
   if (fs::is_directory(output_path, ignored)) return fs::path(output_path) / manifest_name("", true);
   if (fs::path own = manifest_name(output_path, false); fs::exists(own, ignored)) return own;
-  return manifest_name(std::regex_replace(std::regex_replace(output_path, kIndex, ""), kShard, "$1"), false);
+  const std::string plain = std::regex_replace(output_path, kIndex, "");
+  const auto part = parse_part_name(plain);
+  return manifest_name(part ? part->stem + part->ending : plain, false);
 }
 
 std::vector<FileRecord> recorded_outputs(const File& file) {

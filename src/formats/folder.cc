@@ -5,13 +5,13 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <set>
 #include <span>
 
 #include "core/json_file.h"
 #include "core/list_text.h"
 #include "core/model_path.h"
+#include "core/part_name.h"
 #include "core/zstd_file.h"
 #include "wconv/error.h"
 
@@ -20,6 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+
+constexpr std::string_view kSplitEnding = ".gguf";  // whose reader finds the other parts by itself
 
 std::vector<std::string> file_names(const std::string& folder) {
   std::vector<std::string> names;
@@ -236,38 +238,30 @@ std::string parent_of(const std::string& path) {
 }
 
 // The numbered parts that `name` is one of: all their names, or none where it has no number.
-struct Parts {
+std::set<std::string> numbered_parts(const std::string& name) {
+  const auto part = parse_part_name(name);
+  if (!part || (part->ending != ".safetensors" && part->ending != ".bin" && part->ending != kSplitEnding)) return {};
+  if (part->count == 0) fail(ErrorCode::kCorrupt, "'{}' is a shard of none", name);
   std::set<std::string> names;
-  bool split_file = false;  // the reader of the first one finds the others
-};
-
-Parts numbered_parts(const std::string& name) {
-  static const std::regex kPart(R"((.*)-\d{5}-of-(\d{5})\.(safetensors|bin|gguf)(\.zst)?)");
-  std::smatch match;
-  if (!std::regex_match(name, match, kPart)) return {};
-  Parts parts{{}, match[3] == "gguf"};
-  const unsigned long count = std::stoul(match[2]);
-  if (count == 0) fail(ErrorCode::kCorrupt, "'{}' is a shard of none", name);
-  for (unsigned long i = 1; i <= count; ++i)
-    parts.names.insert(fmt::format("{}-{:05}-of-{}.{}", match[1].str(), i, match[2].str(), match[3].str()));
-  return parts;
+  for (std::uint64_t i = 1; i <= part->count; ++i) names.insert(part_name(part->stem, i, part->count, part->ending));
+  return names;
 }
 
 // One file, or the numbered parts of one model where all of `found` (not empty, sorted) belong to them.
 Model open_weights(const std::string& folder, const std::vector<std::string>& found, const ReadOptions& options) {
-  const Parts parts = numbered_parts(found[0]);
+  const std::set<std::string> parts = numbered_parts(found[0]);
   const bool one_model = std::all_of(found.begin(), found.end(), [&](const std::string& name) {
-    return parts.names.contains(std::string(without_zst(name)));
+    return parts.contains(std::string(without_zst(name)));
   });
   if (found.size() > 1 && !one_model) {
     fail(ErrorCode::kUsage, "the folder holds several weight files ({}); name the one that you mean",
          join_names(found));
   }
-  if (parts.names.empty() || parts.split_file) {
+  if (parts.empty() || without_zst(found[0]).ends_with(kSplitEnding)) {
     return open_file(File::open((fs::path(folder) / found[0]).string()), options);
   }
   std::map<std::string, std::string> shard_of;
-  Model model = open_shards(folder, parts.names, options, shard_of);
+  Model model = open_shards(folder, parts, options, shard_of);
   model.findings.push_back(
       {Severity::kWarning, "no-index", "the folder has shards but no index; their union was taken"});
   return model;

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <regex>
 #include <span>
 #include <string_view>
 
 #include "core/not_a_model.h"
+#include "core/part_name.h"
 #include "core/zstd_file.h"
 #include "scan/region.h"
 #include "scan/text_scan.h"
@@ -87,15 +87,13 @@ void FileScan::scan_metadata(const Model& model) {
 // A later part holds tensors; its metadata is that of the model, which the first part opens.
 void FileScan::scan_later_part(const FormatReader& reader, const std::string& path) {
   if (parts_.contains(plain_path(path))) return;
-  static const std::regex kLater(R"((.*)-\d{5}-of-(\d{5}\.gguf)(\.zst)?)");
-  const std::string name = fs::path(path).filename().string();
-  std::smatch match;
-  if (!std::regex_match(name, match, kLater))
+  const auto part = parse_part_name(path);
+  if (!part || part->ending != ".gguf")
     fail(ErrorCode::kMissing, "is a later part of a split model, and its name does not say which is the first");
-  const fs::path first = fs::path(path).parent_path() / (match[1].str() + "-00001-of-" + match[2].str());
-  scan_metadata(reader.open(open_unpacked(first.string()), {}));
+  const std::string first = part_name(part->stem, 1, part->count, part->ending);
+  scan_metadata(reader.open(open_unpacked(first), {}));
   if (!parts_.contains(plain_path(path)))
-    fail(ErrorCode::kCorrupt, "is no part of the model that {} begins", printable(first.filename().string()));
+    fail(ErrorCode::kCorrupt, "is no part of the model that {} begins", printable(fs::path(first).filename().string()));
 }
 
 // Formats without code.

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/json_file.h"
+#include "core/part_name.h"
 #include "core/zstd_file.h"
 #include "wconv/error.h"
 #include "wconv/manifest.h"
@@ -17,13 +18,9 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kEnding = ".safetensors", kSplitEnding = ".gguf";
 
-// "STEM-00001-of-00003.safetensors"
-bool is_shard_of(std::string_view stem, std::string_view name, std::string_view ending = kEnding) {
-  constexpr std::string_view kForm = "-#####-of-#####";
-  if (!name.starts_with(stem) || !name.ends_with(ending) || name.size() != stem.size() + kForm.size() + ending.size())
-    return false;
-  return std::equal(kForm.begin(), kForm.end(), name.begin() + static_cast<std::ptrdiff_t>(stem.size()),
-                    [](char form, char c) { return form == '#' ? c >= '0' && c <= '9' : c == form; });
+bool is_part_of(std::string_view stem, std::string_view name, std::string_view ending) {
+  const auto part = parse_part_name(name);
+  return part && part->stem == stem && name.ends_with(ending);
 }
 
 std::string without_ending(const std::string& name, std::string_view ending) {
@@ -47,7 +44,7 @@ std::set<std::string> shards_of_index(const std::string& path, std::string_view 
     const auto index = json_in<nlohmann::json>(*File::open(path), {"weight_map"});
     if (!index.is_object() || !index.contains("weight_map")) return shards;
     for (const auto& shard : index["weight_map"])
-      if (shard.is_string() && is_shard_of(stem, shard.get_ref<const std::string&>())) shards.insert(shard);
+      if (shard.is_string() && is_part_of(stem, shard.get_ref<const std::string&>(), kEnding)) shards.insert(shard);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kCorrupt && error.code() != ErrorCode::kUsage) throw;
   }
@@ -76,16 +73,16 @@ std::vector<std::string> earlier_output(const std::string& folder, const FormatW
   if (writer.name() == "gguf") {
     const std::string stem = without_ending(write.file_name, kSplitEnding);
     for (const std::string& other : file_names(folder))
-      if (is_shard_of(stem, without_zst(other), kSplitEnding)) candidates.push_back(other);
+      if (is_part_of(stem, without_zst(other), kSplitEnding)) candidates.push_back(other);
     candidates.push_back(name);
   }
   if (writer.name() == "onnx") {
     for (const char* ending : {".data", ".data.zst"}) candidates.push_back(write.file_name + ending);
   }
-  std::error_code none;
-  if (name == write.file_name || !fs::exists(folder + write.file_name, none))  // else it is of that file, which stays
-    candidates.push_back(manifest_name(write.file_name, false));
   candidates.push_back(manifest_name(name, false));
+  std::error_code none;
+  if (name != write.file_name && !fs::exists(folder + write.file_name, none))  // else it is of that file, which stays
+    candidates.push_back(manifest_name(write.file_name, false));
   std::erase(candidates, manifest);
   for (const std::string& candidate : candidates) {
     const bool written = std::any_of(layout.files.begin(), layout.files.end(),
@@ -93,7 +90,6 @@ std::vector<std::string> earlier_output(const std::string& folder, const FormatW
     std::error_code ignored;
     if (!written && fs::is_regular_file(folder + candidate, ignored)) left.push_back(candidate);
   }
-  left.erase(std::unique(left.begin(), left.end()), left.end());
   return left;
 }
 

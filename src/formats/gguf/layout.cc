@@ -2,13 +2,14 @@
 
 #include <bit>
 
+#include "core/part_name.h"
 #include "ir/metadata_limits.h"
 #include "wconv/error.h"
 
 namespace wconv::gguf {
 
 std::string part_name(std::string_view stem, std::uint64_t index, std::uint64_t count) {
-  return fmt::format("{}-{:05}-of-{:05}.gguf", stem, index + 1, count);
+  return wconv::part_name(stem, index + 1, count, ".gguf");
 }
 
 std::uint64_t stated_alignment(const Metadata& metadata) {

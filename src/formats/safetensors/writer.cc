@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "core/json_text.h"
+#include "core/part_name.h"
 #include "formats/safetensors/header_parser.h"
 #include "formats/safetensors/safetensors.h"
 #include "wconv/error.h"
@@ -174,8 +175,8 @@ class Writer final : public FormatWriter {
     }
     const std::string stem = base.substr(0, base.size() - (base.ends_with(".safetensors") ? 12 : 0));
     for (std::size_t s = 0; s < shards.size(); ++s) {
-      layout.files.push_back(plan_file(
-          model, shards[s], fmt::format("{}-{:05}-of-{:05}.safetensors", stem, s + 1, shards.size()), metadata));
+      layout.files.push_back(
+          plan_file(model, shards[s], part_name(stem, s + 1, shards.size(), ".safetensors"), metadata));
     }
     layout.files.push_back(index_file(model, shards, layout.files, stem + ".safetensors.index.json"));
     return layout;
