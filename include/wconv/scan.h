@@ -38,8 +38,8 @@ struct ScanReport {
   bool refused() const { return worst() >= Verdict::kUnknown; }
 };
 
-// Scans a file, or a folder with everything in it (two levels deep); an index stands for its folder. Throws
-// Error(kMissing | kIo) where something cannot be read at all, Error(kUsage) where `path` is no file or folder.
+// Scans a file, or a folder with everything in it (dot files too; folders 8 deep); an index stands for its folder.
+// Throws Error(kMissing | kIo) where something cannot be read at all, Error(kUsage) where `path` is no file or folder.
 ScanReport scan_model(const std::string& path);
 
 }  // namespace wconv

@@ -12,6 +12,6 @@ namespace wconv {
 // LFS pointer or DVC stub (kMissing), an empty file, error page, archive or unfinished download (kCorrupt), another
 // framework's format (kUnsupported). `recognised`: the content is that of a model, which could not be read: signs that
 // a sound model may bear by chance are left out.
-void refuse_known_impostors(const File& file, std::span<const std::byte> head, bool recognised = false);
+void refuse_known_impostors(const File& file, std::span<const std::byte> head, bool recognised);
 
 }  // namespace wconv

@@ -111,8 +111,9 @@ void plan_side_files(const Model& model, const ConvertOptions& options, Layout& 
     OutputFile file;
     file.name = side.name;
     std::string changed;
-    if (const auto dtype = new_dtype(model, options); side.name == "config.json" && dtype)
-      changed = config_with_dtype(*side.file, *dtype);
+    if (side.name == "config.json") {
+      if (const auto dtype = new_dtype(model, options)) changed = config_with_dtype(*side.file, *dtype);
+    }
     if (changed.empty()) {
       file.size = side.file->size();
       file.pieces.push_back({0, FilePiece{{side.file, 0, side.file->size()}}});
@@ -208,17 +209,21 @@ void warn_unchecked(const Model& model, ConvertSummary& summary) {
   warn(summary.warnings.back());
 }
 
+// A folder is replaced as a whole.
+void warn_of_lost_files(const OutputPlace& place, const Layout& layout, const std::string& manifest,
+                        ConvertSummary& summary) {
+  const auto lost = lost_files(place.path, layout, manifest);
+  if (lost.empty()) return;
+  summary.warnings.push_back(fmt::format("{}: the new folder does not have {} of the one that it replaces", place.path,
+                                         quoted_names(lost, 5)));
+  warn(summary.warnings.back());
+}
+
 // Files of an earlier output that this one takes the place of: only --force removes them.
 std::vector<std::string> replaced_files(const ConvertOptions& options, const Target& target, const OutputPlace& place,
                                         const Layout& layout, ConvertSummary& summary) {
   const std::string manifest = options.no_manifest ? "" : manifest_of(place, layout);
-  if (target.folder && options.force) {
-    if (const auto lost = lost_files(place.path, layout, manifest); !lost.empty()) {
-      summary.warnings.push_back(fmt::format("{}: the new folder does not have {} of the one that it replaces",
-                                             place.path, quoted_names(lost, 5)));
-      warn(summary.warnings.back());
-    }
-  }
+  if (target.folder && options.force) warn_of_lost_files(place, layout, manifest, summary);
   const auto names = earlier_output(place.prefix, *target.writer, place.write, place.file_name, layout, manifest);
   if (names.empty()) return names;
   const std::string list = quoted_names(names, 3);
