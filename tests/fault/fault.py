@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Breaks conversions in every way that a machine can, and prints what holds. docs/security.md names the figures."""
 import argparse
+import os
 import sys
 import tempfile
 from collections import namedtuple
@@ -21,7 +22,7 @@ def main():
     parser.add_argument('--only', choices=('injection', 'situations', 'determinism'), help='one of the three parts')
     parser.add_argument('--short', action='store_true', help='a part of the injection points, in under a minute')
     arguments = parser.parse_args()
-    tools = Tools(arguments.wconv, arguments.shim)
+    tools = Tools(os.path.abspath(arguments.wconv), os.path.abspath(arguments.shim))  # they run in other folders
     failed = 0
     if arguments.only in (None, 'injection'):
         with tempfile.TemporaryDirectory(prefix='wconv-fault-') as work:
