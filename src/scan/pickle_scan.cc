@@ -100,6 +100,7 @@ class PickleScan {
     pytorch::RangeStorages none(region_.file);
     const pytorch::Objects objects(pickle, none);
     for (pytorch::NodeId id = 0; id < pickle.size(); ++id) {
+      refuse_handed_loader(pickle, id);
       if (objects.meaning(id).meaning != pytorch::Meaning::kLoadFromBytes) continue;
       const pytorch::Object& object = pickle.object(id);
       try {
@@ -109,6 +110,36 @@ class PickleScan {
             fmt::format("bytes that torch would unpickle cannot be looked into: {}", error.what()), object.offset);
       }
     }
+  }
+
+  // torch's loader as a value that `id` holds: who calls it then, and with which bytes, is not to be seen.
+  void refuse_handed_loader(const Pickle& pickle, pytorch::NodeId id) {
+    const auto is_loader = [&](pytorch::NodeId held) {
+      return held != pytorch::kNoNode && pickle.kind(held) == NodeKind::kGlobal &&
+             pytorch::lookup_global(pickle.global_name(held)).meaning == pytorch::Meaning::kLoadFromBytes;
+    };
+    const auto any = [&](const std::vector<pytorch::NodeId>& held) {
+      return std::any_of(held.begin(), held.end(), is_loader);
+    };
+    bool handed = false;
+    switch (pickle.kind(id)) {
+      case NodeKind::kList:
+      case NodeKind::kTuple:
+      case NodeKind::kSet:
+      case NodeKind::kDict:
+      case NodeKind::kPersistent:
+        handed = any(pickle.items(id));
+        break;
+      case NodeKind::kObject: {
+        const pytorch::Object& object = pickle.object(id);
+        handed = is_loader(object.args) || is_loader(object.state) || any(object.pairs) || any(object.list);
+        break;
+      }
+      default:
+        break;
+    }
+    if (handed)
+      add(Verdict::kUnknown, "pickle-nested", "", "hands on the function with which torch loads bytes", region_.begin);
   }
 
   // Of a call in a broken or hostile pickle: its arguments may be anything.

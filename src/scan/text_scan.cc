@@ -106,9 +106,12 @@ class Expression {
     return end;
   }
 
-  bool is_filter(std::size_t at) const {
-    while (at > 0 && text_[at - 1] == ' ') --at;
-    return at > 0 && text_[at - 1] == '|';
+  bool is_filter(std::size_t at) const { return last_before(at) == '|'; }
+
+  // The last character before `at` that is no white space; 0: none.
+  char last_before(std::size_t at) const {
+    const std::size_t found = text_.substr(0, at).find_last_not_of(" \t\r\n\v\f");
+    return found == std::string_view::npos ? '\0' : text_[found];
   }
 
   // A keyword argument, a key of a mapping (x.config), or a variable that the template itself sets.
@@ -122,7 +125,7 @@ class Expression {
   std::size_t string_literal(std::size_t begin) const {
     const std::size_t end = end_of_string(text_, begin);
     const std::string_view inside = text_.substr(begin + 1, end - begin - 1);
-    const bool subscript = begin > 0 && text_[begin - 1] == '[';
+    const bool subscript = last_before(begin) == '[';
     if (inside.starts_with("__") || (subscript && inside.starts_with('_')))
       report(inside, "reaches for the insides of Python", begin);
     if ((subscript || inside.size() < 64) && hides_underscore(inside))

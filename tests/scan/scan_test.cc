@@ -82,6 +82,15 @@ TEST(ScanPickles, BytesThatTorchWouldLoadAreLookedInto) {
   EXPECT_THAT(concerns(scan_bytes(nested("no pickle"))), Not(IsEmpty()));
 }
 
+// torch's own function calls the first of its arguments with the third.
+TEST(ScanPickles, TheLoaderOfBytesAsAnArgumentIsReported) {
+  const std::string loader = global_op("torch.storage", "_load_from_bytes");
+  const std::string call = "\x80\x02" + global_op("torch._tensor", "_rebuild_from_type_v2");
+  EXPECT_THAT(concerns(scan_bytes(call + "(" + loader + global_op("torch", "Tensor") + text_op("bytes") + "\x85NtR.")),
+              Contains("unknown pickle-nested"));
+  EXPECT_THAT(concerns(scan_bytes("\x80\x02]" + loader + "a.")), Contains("unknown pickle-nested"));
+}
+
 TEST(ScanPickles, ArgumentsThatAreNoTupleAreRefused) {
   const std::string load = "\x80\x02" + global_op("torch.storage", "_load_from_bytes");
   for (const char* args : {"J\xff\xff\xff\x7f", "N", ")", "]", "}", "K\x01"})

@@ -25,10 +25,10 @@ std::vector<std::string> template_concerns(const std::string& text) {
 TEST(ScanTemplate, ReachingForPythonIsDanger) {
   for (const char* text :
        {"{{ ''.__class__.__mro__[1].__subclasses__() }}", "{{ cycler.__init__.__globals__.os.popen('id').read() }}",
-        "{{ x|attr('__class__') }}", "{{ x | attr(a ~ b) }}", "{{ x['__class__'] }}",
-        "{{ x[\"\\x5f\\x5fclass\\x5f\\x5f\"] }}", "{% import 'os' as os %}", "{{ lipsum }}",
-        "{% set y = self._TemplateReference__context %}", "{{ messages|map(attribute='__class__')|list }}",
-        "{{ namespace.__init__ }}", "{{ x['\\u005f_class__'] }}"})
+        "{{ x|attr('__class__') }}", "{{ x | attr(a ~ b) }}", "{{ x |\t\nattr('_' ~ '_class__') }}",
+        "{{ ''[ '_' ~ '_class__' ] }}", "{{ x['__class__'] }}", "{{ x[\"\\x5f\\x5fclass\\x5f\\x5f\"] }}",
+        "{% import 'os' as os %}", "{{ lipsum }}", "{% set y = self._TemplateReference__context %}",
+        "{{ messages|map(attribute='__class__')|list }}", "{{ namespace.__init__ }}", "{{ x['\\u005f_class__'] }}"})
     EXPECT_THAT(template_concerns(text), Not(IsEmpty())) << text;
 }
 
