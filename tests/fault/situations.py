@@ -33,7 +33,10 @@ class Place:
                 os.setgroups([])
                 os.setgid(user)
                 os.setuid(user)
-        return subprocess.Popen([self.tools.wconv, *arguments, '--quiet'], cwd=self.out, preexec_fn=set_limits,
+        program = self.tools.wconv
+        if user:  # who may not enter the folder of the build
+            program = shutil.copy(program, self.path('wconv'))
+        return subprocess.Popen([program, *arguments, '--quiet'], cwd=self.out, preexec_fn=set_limits,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def run(self, *arguments, **settings):
